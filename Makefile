@@ -73,6 +73,7 @@ bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/running.py
 	$(BIN)/python benchmarks/arena.py
+	$(BIN)/python benchmarks/warm_starts.py
 	$(BIN)/python benchmarks/statistics.py
 	$(BIN)/python benchmarks/timing.py
 	$(BIN)/python benchmarks/optimize.py

@@ -25,8 +25,9 @@ from pathlib import Path
 import anyio
 
 from fairtrial import Candidate, Check, CodeProblem
-from fairtrial.arena import ArenaSettings, Changes, FileState, WorktreePool, open_arena
+from fairtrial.arena import ArenaSettings, Changes, FileState, open_arena
 from fairtrial.arena.evaluation import judge_all
+from fairtrial.arena.slots.pool import WorktreePool
 from fairtrial.sandbox import Command, Mount, Sandbox, View
 from fairtrial.sandbox.bubblewrap import Bubblewrap
 from fairtrial.sandbox.namespaces import Namespaces
@@ -46,8 +47,8 @@ def total(numbers):
 """
 
 
-def tests_of(seconds: float, count: int) -> str:
-    """A suite that takes about so long, of CPU, in so many tests."""
+def make_tests(seconds: float, count: int, imports: str = IMPORTS) -> str:
+    """Return a suite that takes about so many seconds of CPU, in so many tests."""
     spin = (
         "import time\nfrom sums import total\n\n"
         "def spin(seconds):\n"
@@ -58,15 +59,15 @@ def tests_of(seconds: float, count: int) -> str:
     cases = "".join(
         f"\ndef test_{number}():\n    spin({seconds / count})\n" for number in range(count)
     )
-    return IMPORTS + spin + cases
+    return imports + spin + cases
 
 
-def make_project(folder: Path, seconds: float, count: int) -> Path:
-    """A git repository with a module and its tests."""
+def make_project(folder: Path, seconds: float, count: int, imports: str = IMPORTS) -> Path:
+    """Make a git repository with a module and its tests."""
     (folder / "src").mkdir(parents=True)
     (folder / "tests").mkdir()
     (folder / "src" / "sums.py").write_text(MODULE)
-    (folder / "tests" / "test_sums.py").write_text(tests_of(seconds, count))
+    (folder / "tests" / "test_sums.py").write_text(make_tests(seconds, count, imports))
     (folder / "pyproject.toml").write_text('[tool.pytest.ini_options]\npythonpath = ["src"]\n')
     commit(folder)
     return folder

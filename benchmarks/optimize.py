@@ -1,11 +1,11 @@
-"""What it gains that proposals, checks and timing overlap: wall time of an optimisation.
+"""What it gains that proposals, checks and timing overlap: wall time of an optimization.
 
     python benchmarks/optimize.py [--candidates 24] [--at-once 1,4] [--rounds 1] [--unsandboxed]
 
 The same candidates come from a proposer that sleeps 0.2 to 2 s for each, as long in every run:
 sleeping is what waiting for a model comes to. They are judged and timed for real, in four ways:
 
-- streaming: as the optimiser does it
+- streaming: as the optimizer does it
 - only checks overlap: each is checked as soon as it comes; when all are checked, all are timed
 - check all, then time all: first all are asked for, then all checked, then all timed
 - one at a time: each is asked for, checked and timed before the next
@@ -39,18 +39,18 @@ from fairtrial.arena import (
     Judgement,
     Verdict,
     open_arena,
-    rules_of,
+    timing_rules,
     with_timing,
 )
 from fairtrial.arena.evaluation import judge_all
 from fairtrial.arena.timing.decision import measure
-from fairtrial.optimize import Brief, Reply, Request, RequestKind
-from fairtrial.optimize.journal import Known
+from fairtrial.core import ignore_event
+from fairtrial.optimize import Brief, Proposer, Reply, Request, RequestKind
+from fairtrial.optimize.journal import JournalState
 from fairtrial.optimize.lineage import LoopRules
-from fairtrial.optimize.loop import Loop
+from fairtrial.optimize.loop import OptimizeLoop
 from fairtrial.optimize.preparation import make_brief
-from fairtrial.optimize.scheduler import Stream
-from fairtrial.optimize.watching import Watchers
+from fairtrial.optimize.scheduler import Scheduler
 from fairtrial.study.agents.journal import Journal
 
 SLOTS = 4
@@ -108,23 +108,22 @@ def make_project(folder: Path) -> CodeProblem:
 
 
 @dataclass(frozen=True)
-class Sleeper:
+class Sleeper(Proposer):
     """Gives prepared candidates, after a while that depends on the candidate alone.
 
     most_at_once: how many it works on at the same time
     """
 
-    most_at_once: int
+    most_at_once: int = 1
 
     name = "sleeper"
-    can_batch = False
 
     def can(self, kind: RequestKind) -> bool:
         return kind is RequestKind.INITIAL
 
     async def propose(self, brief: Brief, request: Request) -> Reply:
-        await anyio.sleep(random.Random(request.line).uniform(SHORTEST_S, LONGEST_S))
-        return Reply((prepare(request.line),))
+        await anyio.sleep(random.Random(request.lineage).uniform(SHORTEST_S, LONGEST_S))
+        return Reply((prepare(request.lineage),))
 
 
 def prepare(number: int) -> Candidate:
@@ -164,7 +163,7 @@ class Place:
     async def time(self, candidate: Candidate, judgement: Judgement) -> Judgement:
         changes = await self.arena.resolve(candidate)
         assert isinstance(changes, Changes), judgement
-        rules = rules_of(self.arena.problem)
+        rules = timing_rules(self.arena.problem)
         return with_timing(judgement, await measure(self.bench, candidate.name, changes, rules))
 
     async def time_all(
@@ -183,18 +182,18 @@ def _request(number: int) -> Request:
 
 async def stream(place: Place) -> list[Judgement]:
     rules = LoopRules(
-        lines=place.count, max_candidates=place.count, kinds=frozenset({RequestKind.INITIAL})
+        lineages=place.count, max_candidates=place.count, kinds=frozenset({RequestKind.INITIAL})
     )
-    running = Stream(
+    running = Scheduler(
         place.arena,
         place.bench,
-        Loop(rules),
+        OptimizeLoop(rules),
         place.sleeper,
         place.brief,
         journal=Journal(),
-        known=Known(),
+        earlier=JournalState(),
         max_seconds=None,
-        watcher=Watchers(()),
+        emit=ignore_event,
     )
     await running.run()
     return list(running.judgements.values())
@@ -244,14 +243,14 @@ WAYS: dict[str, Callable[[Place], Awaitable[list[Judgement]]]] = {
 
 @dataclass(frozen=True)
 class Took:
-    """What one optimisation took: wall time, and sessions of the clock."""
+    """What one optimization took: wall time, and sessions of the clock."""
 
     seconds: float
     sessions: int
 
 
 def run(way: str, problem: CodeProblem, sleeper: Sleeper, count: int, unsandboxed: bool) -> Took:
-    """One optimisation in an arena of its own: none remembers another's verdicts."""
+    """One optimization in an arena of its own: none remembers another's verdicts."""
 
     async def work() -> Took:
         settings = ArenaSettings(unsandboxed=unsandboxed)

@@ -1,14 +1,16 @@
-"""What the offline proposer finds in functions of real packages, verified and timed.
+"""Optimize functions of real packages with the offline proposer: verified and timed.
 
     python benchmarks/real_packages.py [--only NAME] [--output FOLDER]
 
-Sources come from the package registry by name and version, and stay out of this repository. Every
-row is told, also where nothing was found. One optimisation takes up to some minutes.
+Sources come from the package registry by name and version, and stay out of this repository; four
+more are textbook functions of ``demo_functions``. The table has a row for each, also where nothing
+was found. One optimization takes up to some minutes.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import subprocess
 import sys
@@ -16,7 +18,10 @@ import tempfile
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+LOCAL = "demo_functions"
+"""The package of functions in the folder of that name."""
 PROBLEM = """\
 problem_id: {name}
 brief: Make {call} faster.
@@ -32,13 +37,13 @@ budget_s: 15
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A function of a package.
+    """A function to optimize.
 
-    package: its name and version
+    package: the name and version of its package, or `LOCAL`
     call: the function
-    editable: where candidates may change something
+    editable: the files that candidates may change
     inputs: the body of a function of `rng` that returns (args, kwargs)
-    needs: what else it imports: taken along, and not editable
+    needs: other packages that it imports; they are not editable
     """
 
     package: str
@@ -114,6 +119,33 @@ SUBJECTS = (
         "return (rng.randrange(1, 5000),), {}",
     ),
     Subject(
+        LOCAL,
+        "topological_sort:sort_with_helper",
+        "topological_sort.py",
+        "edges = [(rng.randrange(n), n) for n in range(1, 5000) for _ in range(2)]\n"
+        "    return (5000, edges), {}",
+    ),
+    Subject(
+        LOCAL,
+        "bubble_sort:sort_with_temporary",
+        "bubble_sort.py",
+        "return ([rng.randrange(1000) for _ in range(100)],), {}",
+    ),
+    Subject(
+        LOCAL,
+        "common_tags:find_by_narrowing",
+        "common_tags.py",
+        "names = [f'tag {n}' for n in range(200)]\n"
+        "    return ([{'tags': rng.sample(names, 150)} for _ in range(8)],), {}",
+    ),
+    Subject(
+        LOCAL,
+        "pig_latin:translate_with_helper",
+        "pig_latin.py",
+        "words = [''.join(rng.choices('bcdfgaeiouST', k=7)) for _ in range(200)]\n"
+        "    return (' '.join(words),), {}",
+    ),
+    Subject(
         "titlecase==2.3",
         "titlecase:titlecase",
         "titlecase/*.py",
@@ -124,14 +156,23 @@ SUBJECTS = (
 
 
 def fetch(subject: Subject, folder: Path) -> Path:
-    """The package's source, as a repository with one commit."""
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
-    options = ["--no-deps", "--only-binary", ":all:", "--dest", str(folder)]
-    subprocess.run([*pip, "download", *options, subject.package, *subject.needs], check=True)
+    """Write the subject's source, inputs and problem into a repository, and return its folder.
+
+    Raises `CalledProcessError` if the package can't be downloaded.
+    """
     top = folder / "source"
-    for archive in folder.glob("*.whl"):
-        with zipfile.ZipFile(archive) as content:
-            content.extractall(top)
+    if subject.package == LOCAL:
+        top.mkdir()
+        source = Path(__file__).with_name(LOCAL) / subject.editable
+        text = source.read_text("utf-8").removeprefix("# ruff: noqa\n")
+        (top / subject.editable).write_text(text, "utf-8")
+    else:
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+        options = ["--no-deps", "--only-binary", ":all:", "--dest", str(folder)]
+        subprocess.run([*pip, "download", *options, subject.package, *subject.needs], check=True)
+        for archive in folder.glob("*.whl"):
+            with zipfile.ZipFile(archive) as content:
+                content.extractall(top)
     text = f"def make(rng):\n    {subject.inputs}\n"
     (top / "fairtrial_inputs.py").write_text(text, "utf-8")
     fields = {"call": subject.call, "editable": subject.editable}
@@ -148,13 +189,13 @@ def fetch(subject: Subject, folder: Path) -> Path:
     ]
     subprocess.run([*git, "init", "--quiet"], check=True)
     subprocess.run([*git, "add", "--all"], check=True)
-    subprocess.run([*git, "commit", "--quiet", "--message", "as it is"], check=True)
+    subprocess.run([*git, "commit", "--quiet", "--message", "unchanged"], check=True)
     return top
 
 
-def optimise(top: Path, output: Path) -> dict[str, object]:
-    """One optimisation by the offline proposer, as its command tells it."""
-    done = subprocess.run(
+def optimize(top: Path, output: Path) -> dict[str, Any]:
+    """Run one optimization by the offline proposer and return its JSON result."""
+    process = subprocess.run(
         [
             *(sys.executable, "-m", "fairtrial", "optimize", str(top / "problem.yaml")),
             *("--max-candidates", "12", "--output", str(output), "--json"),
@@ -163,41 +204,47 @@ def optimise(top: Path, output: Path) -> dict[str, object]:
         text=True,
         check=False,
     )
-    told: dict[str, object] = json.loads(done.stdout or "{}")
-    return told or {"ok": False, "error": done.stderr.strip()[-300:]}
+    result: dict[str, Any] = json.loads(process.stdout or "{}")
+    if not result:
+        return {"ok": False, "error": process.stderr.strip()[-300:]}
+    if result.get("best"):
+        with (output / "candidates.csv").open(newline="", encoding="utf-8") as table:
+            names = {row["candidate_id"]: row["name"] for row in csv.DictReader(table)}
+        result["name"] = names[result["best"]]
+    return result
 
 
-def tell(subject: Subject, told: dict[str, object]) -> str:
-    """A row of the table."""
-    if not told.get("ok"):
-        return (
-            f"| {subject.package} | `{subject.call}` | could not be judged: {told.get('error')} | |"
-        )
-    counts = f"{told['candidates']} candidates, {told['passed']} right"
-    if not told.get("best"):
-        return f"| {subject.package} | `{subject.call}` | nothing worth taking | {counts} |"
-    found = f"{told['ratio']:.2f}x [{told['low']:.2f}, {told['high']:.2f}]"
-    return f"| {subject.package} | `{subject.call}` | {found} | {counts} |"
+def format_row(subject: Subject, result: dict[str, Any]) -> str:
+    """Return a row of the table."""
+    start = f"| {subject.package} | `{subject.call}` |"
+    if not result.get("ok"):
+        return f"{start} could not be judged: {result.get('error')} | | |"
+    counts = f"{result['candidates']} candidates, {result['passed']} passed"
+    if not result.get("best"):
+        return f"{start} nothing worth taking | | {counts} |"
+    ratio = f"{result['ratio']:.2f}x [{result['low']:.2f}, {result['high']:.2f}]"
+    return f"{start} {ratio} | `{result['name']}` | {counts} |"
 
 
 def main() -> int:
-    """All of them, or one."""
+    """Optimize all subjects, or those of one package, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", help="one package, by the beginning of its name")
+    parser.add_argument("--only", help="the package or the function, by the beginning of its name")
     parser.add_argument("--output", type=Path, default=Path("artifacts/real_packages"))
-    given = parser.parse_args()
-    print("| package | function | found | tried |\n|---|---|---|---|", flush=True)
+    arguments = parser.parse_args()
+    print("| package | function | found | by | tried |\n|---|---|---|---|---|", flush=True)
     for subject in SUBJECTS:
-        if given.only and not subject.package.startswith(given.only):
+        names = (subject.package, subject.call)
+        if arguments.only and not any(name.startswith(arguments.only) for name in names):
             continue
         with tempfile.TemporaryDirectory(prefix="fairtrial-real-") as folder:
             try:
                 top = fetch(subject, Path(folder))
             except (subprocess.CalledProcessError, ValueError, OSError) as error:
-                print(tell(subject, {"error": f"no source: {error}"}), flush=True)
+                print(format_row(subject, {"error": f"no source: {error}"}), flush=True)
                 continue
-            told = optimise(top, given.output.resolve() / subject.name)
-        print(tell(subject, told), flush=True)
+            result = optimize(top, arguments.output.resolve() / subject.name)
+        print(format_row(subject, result), flush=True)
     return 0
 
 

@@ -1,6 +1,6 @@
 """How often the timing test is wrong, what it finds and when: on simulated clocks, in full.
 
-Each noise model is a machine (`fairtrial.arena.timing.stats.simulation`), sample by sample; each row of the
+Each noise model is a machine (`tests/kits/simulated_clock.py`), sample by sample; each row of the
 first tables is 20,000 comparisons on it. Beside them, on the same clocks, methods that don't work.
 Exit code 1 if a figure misses its goal.
 
@@ -14,13 +14,16 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
 import numpy as np
 from scipy import special
 
 from fairtrial.arena import LOOKS
 from fairtrial.arena.timing.stats.confidence_sequence import running_intervals
-from fairtrial.arena.timing.stats.simulation import (
+
+sys.path.insert(1, str(Path(__file__).resolve().parent.parent / "tests" / "kits"))
+from simulated_clock import (
     CLAIMS,
     NOISES,
     Noise,

@@ -209,8 +209,8 @@ async def run_session(given: Given) -> None:
                 row = {"workload": workload, "load_before": load(), "floor": start_two()}
                 for name, bench in benches.items():
                     label = f"{name}/{time.monotonic_ns()}"
-                    heat = await bench.run(None, label, number, 1, math.inf)
-                    row[name] = heat.replicates[0][0].seconds
+                    batch = await bench.run(None, label, number, 1, math.inf)
+                    row[name] = batch.replicates[0][0].seconds
                 given.ledger.add(row)
         tell_progress(f"{workload}: {wanted} sessions of each kind")
 

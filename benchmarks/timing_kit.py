@@ -32,13 +32,13 @@ from fairtrial.arena import (
     Session,
     builtin_problem,
     open_arena,
-    rules_of,
+    timing_rules,
 )
-from fairtrial.arena.timing.bench import Heat
-from fairtrial.arena.timing.decision import Rules
+from fairtrial.arena.timing.bench import SessionBatch
+from fairtrial.arena.timing.decision import DecisionRules
 from fairtrial.arena.timing.stats.detectable_effect import false_positive_rate
 from fairtrial.arena.timing.stats.sequential import Claim
-from fairtrial.arena.timing.summary import statistics_of
+from fairtrial.arena.timing.summary import replicate_statistics
 
 WORKLOADS = ("words", "paths", "floats")
 BASE_PIECES = 273
@@ -121,7 +121,7 @@ class Pairs:
     """
 
     bench: Bench
-    rules: Rules
+    rules: DecisionRules
     entries: dict[int, Changes | None]
 
 
@@ -141,7 +141,7 @@ async def open_pairs(
                 if isinstance(resolved, Rejection):
                     raise RuntimeError(resolved.message)
                 entries[count] = resolved if count != BASE_PIECES else None
-            yield Pairs(bench, rules_of(arena.problem), entries)
+            yield Pairs(bench, timing_rules(arena.problem), entries)
 
 
 @asynccontextmanager
@@ -168,7 +168,7 @@ def checked(found: Measurement | Rejection) -> Measurement:
 
 def values_of(sessions: Sequence[Session]) -> list[float]:
     """The statistic of each session of a single benchmark."""
-    return statistics_of([(session,) for session in sessions])
+    return replicate_statistics([(session,) for session in sessions])
 
 
 @dataclass(slots=True)
@@ -183,11 +183,11 @@ class Watched:
 
     async def run(
         self, changes: Changes | None, label: str, first: int, count: int, budget_s: float
-    ) -> Heat:
+    ) -> SessionBatch:
         began = time.monotonic()
-        heat = await self.bench.run(changes, label, first, count, budget_s)
-        self.heats.append((label, len(heat.replicates), time.monotonic() - began))
-        return heat
+        batch = await self.bench.run(changes, label, first, count, budget_s)
+        self.heats.append((label, len(batch.replicates), time.monotonic() - began))
+        return batch
 
     def seconds(self, prefix: str = "") -> float:
         return sum(seconds for label, _, seconds in self.heats if label.startswith(prefix))

@@ -1,7 +1,7 @@
 """Write the tables of names in docs/api.md from the facades and their docstrings.
 
-    python tools/api_docs.py            rewrite the tables
-    python tools/api_docs.py --check    exit with 1 if they are out of date
+python tools/api_docs.py            rewrite the tables
+python tools/api_docs.py --check    exit with 1 if they are out of date
 """
 
 from __future__ import annotations

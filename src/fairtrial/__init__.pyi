@@ -27,7 +27,8 @@ from fairtrial.core import (
 )
 from fairtrial.optimize import (
     Brief as Brief,
-    Optimise as Optimise,
+    OptimizationResult as OptimizationResult,
+    Optimizer as Optimizer,
     Proposer as Proposer,
     Reply as Reply,
     Request as Request,

@@ -1,4 +1,4 @@
-"""Candidates without a model, a key or a network: transformations of known slow patterns."""
+"""The proposer `codemod`: source transformations of known slow patterns, offline."""
 
 from __future__ import annotations
 
@@ -9,21 +9,29 @@ from functools import partial
 from typing import TypeVar
 
 from fairtrial.arena import Candidate, FileState, Workshop
-from fairtrial.core import Mistake, Record, did_you_mean
-from fairtrial.optimize import Brief, Reply, Request, RequestKind, Usage
+from fairtrial.core import LabError, Mistake, Record, did_you_mean
+from fairtrial.optimize import (
+    Brief,
+    PreflightContext,
+    Proposer,
+    Reply,
+    Request,
+    RequestKind,
+    Usage,
+)
 from fairtrial.sandbox import HostLock, Lease, usable_cores
-from fairtrial_codemod.transforms.catalogue import CATALOGUE
-from fairtrial_codemod.transforms.planning import Plan, Planner, Rules
-from fairtrial_codemod.transforms.recipes import Interrupted, never, transformable
-from fairtrial_codemod.transforms.ruff import find_ruff
-from fairtrial_codemod.transforms.writing import check_installed
+from fairtrial_codemod.catalog import CATALOG
+from fairtrial_codemod.planning import Planner, PlanRules, ProposalPlan
+from fairtrial_codemod.recipes import Interrupted, never, select_files
+from fairtrial_codemod.ruff import find_ruff
 
 T = TypeVar("T")
+MISSING = "the codemod proposer needs libcst: pip install 'fairtrial[codemod]'"
 
 
 @dataclass(frozen=True, slots=True)
-class CodemodProposer(Record):
-    """Real source transformations, each alone and in combinations; offline, and always the same.
+class CodemodProposer(Proposer, Record):
+    """Source transformations, alone and in combinations; deterministic.
 
     combinations: whether transformations are also combined, from the start and step by step
     families: the families or single transformations that may be used; empty for all
@@ -35,10 +43,9 @@ class CodemodProposer(Record):
     most: int = 32
 
     name = "codemod"
-    can_batch = False
 
     def _mistakes(self) -> Iterator[Mistake]:
-        known = {word for each in CATALOGUE for word in (each.name, each.family)}
+        known = {word for each in CATALOG for word in (each.name, each.family)}
         for place, word in enumerate(self.families):
             if word not in known:
                 message = f"there is no family or transformation '{word}'"
@@ -48,53 +55,50 @@ class CodemodProposer(Record):
 
     @property
     def most_at_once(self) -> int:
-        """As many as there are cores: it is all computation."""
+        """One request for each core, since all of it is computation."""
         return len(usable_cores())
 
     def can(self, kind: RequestKind) -> bool:
-        """Refining is combining."""
+        """Return whether a kind of request can be answered: refining needs combinations."""
         return self.combinations or kind in (RequestKind.INITIAL, RequestKind.REPAIR)
 
-    def check_here(self) -> None:
-        """Whether libcst is installed, before anything starts: raises a `LabError`."""
+    def preflight(self, context: PreflightContext) -> None:
+        """Raise a `LabError` if libcst isn't installed."""
         check_installed()
 
-    def check_ceiling(self, max_cost: float | None) -> None:
-        """Any ceiling will do: nothing is paid for."""
+    async def open(self, workshop: Workshop) -> OpenCodemodProposer:
+        """Return the proposer with the arena's host lock."""
+        return OpenCodemodProposer(self, workshop.lock)
 
-    async def prepared(self, workshop: Workshop) -> _Ready:
-        """The same with the arena's lock, which says whom it waits for."""
-        return _Ready(self, workshop.lock)
-
-    async def count_firsts(self, brief: Brief) -> int:
-        """How many different first proposals there are for these files."""
-        return await _Ready(self, HostLock()).count_firsts(brief)
+    async def count_first_proposals(self, brief: Brief) -> int:
+        """Return how many different first proposals there are for these files."""
+        return await OpenCodemodProposer(self, HostLock()).count_first_proposals(brief)
 
     async def propose(self, brief: Brief, request: Request) -> Reply:
-        """A candidate, or why there is none: a function of the files and the request."""
-        return await _Ready(self, HostLock()).propose(brief, request)
+        """Return a candidate or a refusal: a function of the files and the request."""
+        return await OpenCodemodProposer(self, HostLock()).propose(brief, request)
 
     def count(self, brief: Brief, must_stop: Callable[[], bool] = never) -> int:
-        """`count_firsts` at once, in this thread and without regard to others."""
-        files, _ = transformable(brief.files)
+        """Do the work of `count_first_proposals` in this thread, without the host lock."""
+        files, _ = select_files(brief.files)
         return Planner(files, self._rules(brief), must_stop).count_firsts()
 
     def answer(
         self, brief: Brief, request: Request, must_stop: Callable[[], bool] = never
     ) -> Reply:
-        """The same at once, in this thread and without regard to others.
+        """Do the work of `propose` in this thread, without the host lock.
 
-        Raises `Interrupted` when it is told that it must stop; nothing of what it did is lost.
+        Raise `Interrupted` once `must_stop` returns True; no work is lost.
         """
-        files, skipped = transformable(brief.files)
+        files, skipped = select_files(brief.files)
         if find_ruff() is None:
             skipped.append("ruff is not installed: its fixes are left out")
         planner = Planner(files, self._rules(brief), must_stop)
         if request.kind is RequestKind.INITIAL:
-            plans = [planner.first(request.line)]
+            plans = [planner.plan_first(request.lineage)]
         else:
             plans = [planner.follow(request, tried) for tried in request.about]
-        made = [plan for plan in plans if isinstance(plan, Plan)]
+        made = [plan for plan in plans if isinstance(plan, ProposalPlan)]
         if not made:
             refusals = [plan for plan in plans if isinstance(plan, str)]
             why = "; ".join(dict.fromkeys([*refusals, *skipped]))
@@ -102,20 +106,22 @@ class CodemodProposer(Record):
         parents: list[str | None] = [tried.digest for tried in request.about]
         return Reply(
             candidates=tuple(
-                self._candidate(plan, brief, parent, skipped) if isinstance(plan, Plan) else None
+                self._candidate(plan, brief, parent, skipped)
+                if isinstance(plan, ProposalPlan)
+                else None
                 for plan, parent in zip(plans, parents or [None], strict=True)
             )
         )
 
-    def _rules(self, brief: Brief) -> Rules:
+    def _rules(self, brief: Brief) -> PlanRules:
         wanted = {*self.families}
         names = tuple(
-            each.name for each in CATALOGUE if not wanted or wanted & {each.name, each.family}
+            each.name for each in CATALOG if not wanted or wanted & {each.name, each.family}
         )
-        return Rules(names, self.combinations, self.most, brief.benchmarks, brief.checks)
+        return PlanRules(names, self.combinations, self.most, brief.benchmarks, brief.checks)
 
     def _candidate(
-        self, plan: Plan, brief: Brief, parent: str | None, skipped: list[str]
+        self, plan: ProposalPlan, brief: Brief, parent: str | None, skipped: list[str]
     ) -> Candidate:
         # Against the base, not against what it was made from: so is every candidate.
         changed = {
@@ -128,37 +134,40 @@ class CodemodProposer(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class _Ready:
-    """What computes, and never beside what is timed.
+class OpenCodemodProposer(Proposer):
+    """A codemod proposer that computes under the host lock, never beside something that is timed.
 
-    options: what the study says of it
-    lock: the host's
+    options: the proposer as the study describes it
+    lock: the host lock
     """
 
     options: CodemodProposer
     lock: HostLock
 
     name = "codemod"
-    can_batch = False
 
     @property
     def most_at_once(self) -> int:
+        """One request for each core."""
         return self.options.most_at_once
 
     def can(self, kind: RequestKind) -> bool:
+        """Return whether a kind of request can be answered."""
         return self.options.can(kind)
 
-    async def count_firsts(self, brief: Brief) -> int:
-        return await _in_peace(self.lock, partial(self.options.count, brief))
+    async def count_first_proposals(self, brief: Brief) -> int:
+        """Return how many different first proposals there are for these files."""
+        return await _run_in_thread(self.lock, partial(self.options.count, brief))
 
     async def propose(self, brief: Brief, request: Request) -> Reply:
+        """Return a candidate or a refusal."""
         began_s = time.monotonic()
-        reply = await _in_peace(self.lock, partial(self.options.answer, brief, request))
+        reply = await _run_in_thread(self.lock, partial(self.options.answer, brief, request))
         return replace(reply, usage=Usage(model=self.name, seconds=time.monotonic() - began_s))
 
 
-async def _in_peace(lock: HostLock, work: Callable[[Callable[[], bool]], T]) -> T:
-    """What a thread makes of it, never beside what is timed: it uses a core.
+async def _run_in_thread(lock: HostLock, work: Callable[[Callable[[], bool]], T]) -> T:
+    """Return what `work` returns in a thread under the shared host lock, since it uses a core.
 
     work: gets a function that says whether it must stop, and then raises `Interrupted`
     """
@@ -176,9 +185,17 @@ async def _in_peace(lock: HostLock, work: Callable[[Callable[[], bool]], T]) -> 
 
     check_installed()
     while True:
-        # The thread is waited for even if we are cancelled: else it would go on without the lease.
+        # A cancelled task waits for the thread, which would go on without the lease otherwise.
         async with lock.shared() as lease:
             try:
                 return await to_thread.run_sync(work, partial(must_stop, lease))
             except Interrupted:
                 await checkpoint()
+
+
+def check_installed() -> None:
+    """Raise a `LabError` if libcst isn't installed."""
+    try:
+        import libcst  # noqa: F401
+    except ImportError as error:
+        raise LabError(MISSING) from error

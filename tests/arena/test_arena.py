@@ -23,7 +23,7 @@ from fairtrial.arena import (
 )
 from fairtrial.arena.evaluation import judge_all
 from fairtrial.core import LabError
-from fairtrial.optimize.study_events import tell_unread
+from fairtrial.optimize.study_events import describe_unread
 
 MODULE = "def add(a, b):\n    return a + b\n"
 NO = Rejection(Reason.DIFFERENT, "no")
@@ -47,21 +47,21 @@ async def hold(text, stage):
 
 def test_every_candidate_gets_a_verdict_in_input_order_and_a_check_sees_its_own_files(top):
     # 13, 17, and the trap of a path that was frozen before
-    trial = Watched(hold)
+    check = Watched(hold)
     given = [whole(f"c{n}", f"N = {n}\n" + ("'wrong'\n" if n % 3 == 0 else "")) for n in range(12)]
     given[4] = Candidate("nonsense", diff=b"not a diff at all\n")
 
     async def run():
-        async with arena_of(top, trial, slots=3) as (arena, _):
+        async with arena_of(top, check, slots=3) as (arena, _):
             return await judge_all(arena, given)
 
     judged = anyio.run(run)
-    assert [each.name for each in judged] == [each.name for each in given]
+    assert [judgement.name for judgement in judged] == [entry.name for entry in given]
     for number, each in enumerate(judged):
         wrong = number % 3 == 0 or number == 4
         assert each.verdict == (Verdict.REJECTED if wrong else Verdict.PASSED), each
     assert judged[4].rejection.reason == Reason.UNUSABLE
-    assert sorted(text for _, text in trial.seen) == sorted(
+    assert sorted(text for _, text in check.seen) == sorted(
         given[n].files["src/mod.py"].content.decode() for n in range(12) if n != 4
     )
     assert judged[1].basis == Basis.COMPARED
@@ -80,21 +80,21 @@ def test_an_empty_list_gives_an_empty_result(top):  # 17
 def test_at_most_one_check_for_each_core(top):  # 14
     async def linger(text, stage):
         with anyio.move_on_after(60):  # until there is another, and a moment longer
-            while trial.most_at_once < 2:
+            while check.most_at_once < 2:
                 await anyio.sleep(0.001)
         await anyio.sleep(0.02)
 
-    trial = Watched(linger)
+    check = Watched(linger)
 
     async def run():
-        async with arena_of(top, trial, slots=5, cores=2) as (arena, _):
+        async with arena_of(top, check, slots=5, cores=2) as (arena, _):
             await judge_all(arena, [whole(f"c{n}", f"N = {n}\n") for n in range(8)])
 
     anyio.run(run)
-    assert trial.most_at_once == 2
+    assert check.most_at_once == 2
 
 
-def test_a_slow_candidate_holds_nobody_back_and_later_ones_enter_at_once(top):  # 16: no barrier
+def test_a_slow_candidate_does_not_delay_others_and_later_ones_start_at_once(top):  # 16: no barrier
     order = []
 
     async def run():
@@ -122,7 +122,7 @@ def test_a_slow_candidate_holds_nobody_back_and_later_ones_enter_at_once(top):  
 
 
 def test_equal_candidates_are_judged_once_and_the_first_in_input_order_leads(top):  # 23
-    trial = Watched(hold)
+    check = Watched(hold)
     spread = "def add(left, right):\n    return (left +\n            right)  # the same\n"
     plain = "def add(left, right):\n    return left + right\n"
     given = [
@@ -134,11 +134,11 @@ def test_equal_candidates_are_judged_once_and_the_first_in_input_order_leads(top
     ]
 
     async def run():
-        async with arena_of(top, trial) as (arena, _):
+        async with arena_of(top, check) as (arena, _):
             return await judge_all(arena, given)
 
     first, again, nothing, wrong, twice = anyio.run(run)
-    assert len(trial.seen) == 2
+    assert len(check.seen) == 2
     assert (first.duplicate_of, again.duplicate_of) == (None, "first")
     assert again.verdict == Verdict.PASSED
     assert again.digest == first.digest
@@ -161,11 +161,11 @@ def test_an_evaluator_that_raises_costs_that_candidate_only_and_is_not_its_fault
 
     a, bad, b, bad_twin = anyio.run(run)
     assert (a.verdict, b.verdict) == (Verdict.PASSED, Verdict.PASSED)
-    for each in (bad, bad_twin):  # the twin is tried itself: nothing was found out before
-        assert each.verdict == Verdict.INCONCLUSIVE
-        assert each.rejection.reason == Reason.EVALUATOR
-        assert "ZeroDivisionError: oh" in each.rejection.message
-        assert each.duplicate_of is None
+    for item in (bad, bad_twin):  # the twin is tried itself: nothing was found out before
+        assert item.verdict == Verdict.INCONCLUSIVE
+        assert item.rejection.reason == Reason.EVALUATOR
+        assert "ZeroDivisionError: oh" in item.rejection.message
+        assert item.duplicate_of is None
 
 
 def test_files_that_no_check_imported_are_named(top):  # 13
@@ -208,10 +208,10 @@ def test_what_the_bases_own_checks_change_is_no_tampering(top):
         (stage.slot / "tests" / "test_mod.py").write_text("# written by the tests themselves\n")
 
     async def run():
-        trial = Watched(judge)
-        async with arena_of(top, trial) as (arena, ground):
-            async with ground() as stage:
-                await trial.run(stage)
+        check = Watched(judge)
+        async with arena_of(top, check) as (arena, resources):
+            async with resources() as stage:
+                await check.run(stage)
             return await arena.judge(whole("fair", "F = 1\n"))
 
     assert anyio.run(run).verdict == Verdict.PASSED
@@ -229,8 +229,8 @@ def test_the_second_check_starts_from_what_the_candidate_is_and_not_from_what_th
 
     async def run():
         first, second = Watched(litter), Watched(look, "check[1]")
-        async with arena_of(top, first, second) as (arena, ground):
-            ground.disturbed.add("src/mod.py")  # so that it isn't rejected for it
+        async with arena_of(top, first, second) as (arena, resources):
+            resources.disturbed.add("src/mod.py")  # so that it isn't rejected for it
             await arena.judge(whole("c", "C = 1\n"))
 
     anyio.run(run)
@@ -247,11 +247,11 @@ def test_timing_stops_a_long_check_which_is_then_done_again_and_not_rejected(top
             if not timed.is_set():
                 await anyio.sleep_forever()
 
-        async with arena_of(top, Watched(judge)) as (arena, ground):
+        async with arena_of(top, Watched(judge)) as (arena, resources):
 
             async def time_something():
                 await begun.wait()
-                async with ground.lock.exclusive(drain_max_s=0.0):
+                async with resources.lock.exclusive(drain_max_s=0.0):
                     timed.set()
 
             async with anyio.create_task_group() as tasks:
@@ -272,7 +272,7 @@ def test_a_cancelled_batch_leaves_all_slots_free(top):  # 9
             if "later" not in text:
                 await anyio.sleep_forever()
 
-        async with arena_of(top, Watched(judge), slots=2) as (arena, ground):
+        async with arena_of(top, Watched(judge), slots=2) as (arena, resources):
             async with anyio.create_task_group() as tasks:
                 for number in range(4):
                     tasks.start_soon(arena.judge, whole(f"c{number}", f"N = {number}\n"))
@@ -280,7 +280,7 @@ def test_a_cancelled_batch_leaves_all_slots_free(top):  # 9
                     await anyio.sleep(0.001)
                 tasks.cancel_scope.cancel()
             with anyio.fail_after(60):
-                async with ground.lease(), ground.lease():
+                async with resources.lease(), resources.lease():
                     pass
                 return await arena.judge(whole("later", "'later'\n"))
 
@@ -320,7 +320,7 @@ def test_a_candidate_whose_twin_was_cancelled_is_judged_itself(top):  # 23 under
     assert len(tries) == 2
 
 
-def test_a_candidate_that_fails_goes_no_further_and_what_all_checks_took_is_told(top):  # 14
+def test_a_candidate_that_fails_skips_later_checks_and_the_time_of_all_is_reported(top):  # 14
     async def pass_on(text, stage):
         return None
 
@@ -337,7 +337,7 @@ def test_a_candidate_that_fails_goes_no_further_and_what_all_checks_took_is_told
             )
 
     fair, foul = anyio.run(run)
-    assert [len(trial.seen) for trial in (first, second, third)] == [2, 2, 1]
+    assert [len(check.seen) for check in (first, second, third)] == [2, 2, 1]
     assert (fair.check_s, fair.cpu_s, fair.peak_rss_mb) == (1.5, 0.75, 30.0)
     assert (foul.check_s, foul.rejection) == (1.0, NO)
     assert foul.not_exercised == ()  # nobody knows what the checks it didn't get to would import
@@ -357,26 +357,26 @@ def test_a_file_that_goes_is_not_one_that_was_not_exercised(top):  # 13, 24
 def test_a_check_may_go_on_for_as_long_as_timing_lets_it(top, monkeypatch):  # 15
     import fairtrial.arena.resources as module
 
-    monkeypatch.setattr(module, "LOOK_AGAIN_S", 0.001)
+    monkeypatch.setattr(module, "POLL_S", 0.001)
 
     async def run():
         tries, begun = [], anyio.Event()
 
-        async with arena_of(top, trial := Watched(None)) as (arena, ground):
+        async with arena_of(top, check := Watched(None)) as (arena, resources):
 
             async def judge(text, stage):
                 tries.append(text)
                 begun.set()
-                while len(tries) == 1 and ground.lock.find_timing_process(NOBODY) is None:
+                while len(tries) == 1 and resources.lock.find_timing_process(NOBODY) is None:
                     await anyio.sleep(0.001)
                 await anyio.sleep(0.05)  # it is looked again and again whether it may go on
 
             async def time_something():
                 await begun.wait()
-                async with ground.lock.exclusive(drain_max_s=600.0):
+                async with resources.lock.exclusive(drain_max_s=600.0):
                     pass
 
-            trial.judge = judge
+            check.judge = judge
 
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(time_something)
@@ -461,8 +461,8 @@ def test_reading_a_candidate_on_a_full_disk_is_no_verdict(top, monkeypatch):
 
 def test_tests_can_be_tried_outside_of_the_sandbox(top):  # 20: which pass only there
     async def run():
-        async with arena_of(top, Watched(hold)) as (_, ground):
-            inside = replace(ground, sandbox=SimpleNamespace(name="other", relocates=True))
+        async with arena_of(top, Watched(hold)) as (_, resources):
+            inside = replace(resources, sandbox=SimpleNamespace(name="other", relocates=True))
             async with inside() as stage, inside(sandboxed=False) as free:
                 return stage, free
 
@@ -477,8 +477,8 @@ def test_where_no_check_can_tell_what_it_imported_nothing_is_called_not_exercise
         async def run(self, stage):
             return replace(await super().run(stage), loaded=frozenset())
 
-    async def judge(trial):
-        async with arena_of(top, trial) as (arena, _):
+    async def judge(check):
+        async with arena_of(top, check) as (arena, _):
             return await arena.judge(whole("other", "X = 2\n", "src/other.py"))
 
     assert anyio.run(judge, Watched(hold)).not_exercised == ("src/other.py",)
@@ -511,10 +511,10 @@ def test_verdicts_do_not_depend_on_how_many_are_under_way_at_once(top):
 
     one, many = anyio.run(run, 1), anyio.run(run, 4)
     assert one == many
-    assert [each.duplicate_of for each in one] == [None] * 4 + ["c0", "c1", "c2", "c3", "c0", "c1"]
+    assert [item.duplicate_of for item in one] == [None] * 4 + ["c0", "c1", "c2", "c3", "c0", "c1"]
 
 
-def test_texts_in_another_encoding_are_named_as_nobody_is_shown_them(tmp_path):
+def test_texts_in_another_encoding_are_listed_since_they_are_not_shown(tmp_path):
     files = {
         "src/mod.py": "N = 0\n",
         "src/latin.py": "# caf\u00e9\n".encode("latin-1"),
@@ -528,5 +528,7 @@ def test_texts_in_another_encoding_are_named_as_nobody_is_shown_them(tmp_path):
 
     sources, unread = anyio.run(look)
     assert (sources, unread) == ({"src/mod.py": "N = 0\n"}, ["src/latin.py"])
-    assert tell_unread(unread) == ["not shown to who proposes, since it isn't UTF-8: src/latin.py"]
-    assert tell_unread([f"{n}.py" for n in range(7)])[0].endswith("4.py and 2 more")
+    assert describe_unread(unread) == [
+        "not shown to the proposer, since it isn't UTF-8: src/latin.py"
+    ]
+    assert describe_unread([f"{n}.py" for n in range(7)])[0].endswith("4.py and 2 more")

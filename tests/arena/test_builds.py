@@ -140,13 +140,13 @@ def test_a_build_that_imports_the_project_does_not_prove_that_the_check_does(tmp
         build=("sh", "-c", "PYTHONPATH=src {python} -c 'import mod'"),
         import_roots=("copy",),
     )
-    with pytest.raises(StudyError, match=r"check\[0\] holds although every editable file raises"):
+    with pytest.raises(StudyError, match=r"check\[0\] passes although every editable file raises"):
         judge(problem, mod=WRONG)
 
 
 def test_files_to_be_compiled_must_be_compiled(tmp_path):  # 12
     problem = make(tmp_path, {"src/fast.c": "int one(void) { return 1; }\n"})
-    with pytest.raises(StudyError, match=r"no editable file can be compiled \(src/fast.c, say\)"):
+    with pytest.raises(StudyError, match=r"no editable file can be compiled \(e.g. src/fast.c\)"):
         judge(problem, mod=WRONG)
 
 

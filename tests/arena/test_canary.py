@@ -1,4 +1,4 @@
-"""A base that is broken on purpose: how, and what is said if nobody notices (12)."""
+"""Canaries: how the base is broken on purpose, and the errors if a check doesn't notice."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +12,7 @@ from fairtrial.arena.canary import (
     WORDS,
     find_foreign,
     make_canaries,
-    refuse_bystander as refuse,
+    make_canary_error as refuse,
 )
 
 FILES = {
@@ -83,8 +83,8 @@ def trial_of(*loaded):
 
 
 def test_the_file_that_was_really_imported_is_named():
-    trial = trial_of("/site/few/core.py", "/usr/lib/json.py")
-    error = refuse(trial, stage_of(), IMPORTED, ["src/few/core.py"])
+    check = trial_of("/site/few/core.py", "/usr/lib/json.py")
+    error = refuse(check, stage_of(), IMPORTED, ["src/few/core.py"])
     assert "check[3] doesn't run the candidates' code: it imports /site/few/core.py" in str(error)
     assert "import_roots" in str(error)
 
@@ -93,11 +93,11 @@ def test_if_none_was_imported_what_is_editable_is_named():
     error = str(
         refuse(trial_of("/usr/lib/json.py"), stage_of(), IMPORTED, ["src/b.py", "src/a.py"])
     )
-    assert "holds although every editable file raises" in error
+    assert "passes although every editable file raises" in error
     assert "(src/a.py, src/b.py)" in error
 
 
 def test_what_is_never_compiled_is_said():
     error = str(refuse(trial_of(), stage_of(), COMPILED, ["src/fast.c"]))
-    assert "no editable file can be compiled (src/fast.c, say)" in error
+    assert "no editable file can be compiled (e.g. src/fast.c)" in error
     assert "build:" in error

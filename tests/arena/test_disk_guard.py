@@ -10,8 +10,8 @@ import pytest
 from arena_kit import Watched, arena_of, whole
 from repository_kit import make_repository
 
-import fairtrial.arena.disk_guard as room_module
-import fairtrial.arena.resources as ground_module
+import fairtrial.arena.disk_guard as disk_guard_module
+import fairtrial.arena.resources as resources_module
 from fairtrial.arena import Bench, Changes, FileState, NoRoomError, Reason, Rejection, Verdict
 from fairtrial.arena.evaluation import judge_all
 
@@ -46,14 +46,14 @@ def top(tmp_path, monkeypatch):
 @pytest.fixture
 def disk(monkeypatch):
     disk = Disk()
-    monkeypatch.setattr(room_module, "has_room", lambda folder: disk.has_room(folder))
+    monkeypatch.setattr(disk_guard_module, "has_room", lambda folder: disk.has_room(folder))
     return disk
 
 
 @pytest.fixture
 def seldom(monkeypatch):
     """Nobody looks but at the ends of checks."""
-    monkeypatch.setattr(ground_module, "LOOK_AGAIN_S", SELDOM_S)
+    monkeypatch.setattr(resources_module, "POLL_S", SELDOM_S)
 
 
 def run_soon(work):
@@ -97,7 +97,7 @@ class Pair:
         async def see_it_go():
             while not self.ready.is_set() or not self.disk.looked.is_set():
                 await anyio.sleep(0)
-            while any(arena.parts()[0].room.folder.glob("*/filler")):
+            while any(arena.resources.disk_guard.folder.glob("*/filler")):
                 await anyio.sleep(0)
             self.gone.set()
 
@@ -108,7 +108,7 @@ class Pair:
         return found["hog"], found["honest"]
 
 
-def test_who_fails_because_of_a_neighbour_that_is_gone_is_tried_again(top, disk, seldom):
+def test_a_candidate_that_fails_because_of_an_ended_neighbor_is_repeated(top, disk, seldom):
     async def work():
         pair = Pair(disk)
         async with arena_of(top, Watched(pair.check)) as (arena, _):
@@ -120,7 +120,7 @@ def test_who_fails_because_of_a_neighbour_that_is_gone_is_tried_again(top, disk,
 
 
 def test_a_neighbour_that_clears_up_before_its_check_ends_is_seen(top, disk, monkeypatch):
-    monkeypatch.setattr(ground_module, "LOOK_AGAIN_S", 0.001)
+    monkeypatch.setattr(resources_module, "POLL_S", 0.001)
 
     async def work():
         pair = Pair(disk, clears_up=True)
@@ -135,7 +135,7 @@ def test_hogs_that_meet_are_each_tried_alone_and_once_more(top, disk, seldom):
         met, beside = anyio.Event(), []
 
         async def fill(text, stage):
-            beside.append((text, trial.at_once))
+            beside.append((text, check.at_once))
             if len(beside) == 2:
                 met.set()
             await met.wait()
@@ -143,48 +143,48 @@ def test_hogs_that_meet_are_each_tried_alone_and_once_more(top, disk, seldom):
             await anyio.wait_all_tasks_blocked()
             return NO
 
-        trial = Watched(fill)
-        async with arena_of(top, trial) as (arena, _):
+        check = Watched(fill)
+        async with arena_of(top, check) as (arena, _):
             hogs = [whole("a", "A = 1\n"), whole("b", "B = 1\n")]
             return await judge_all(arena, hogs), beside
 
     judged, beside = run_soon(work)
-    assert [each.verdict for each in judged] == [Verdict.REJECTED] * 2
+    assert [judgement.verdict for judgement in judged] == [Verdict.REJECTED] * 2
     assert [count for _, count in beside[2:]] == [1, 1]
     assert sorted(text for text, _ in beside[2:]) == ["A = 1\n", "B = 1\n"]
 
 
-def test_who_waited_for_a_slot_meanwhile_is_not_tried_twice(top, disk, seldom):
-    async def check(text, stage):
+def test_a_candidate_that_waited_for_a_slot_meanwhile_is_not_repeated(top, disk, seldom):
+    async def fill(text, stage):
         if text == HOG:
             (stage.slot / "filler").touch()
         return NO
 
     async def work():
-        trial = Watched(check)
-        async with arena_of(top, trial, slots=1, cores=1) as (arena, _):
+        check = Watched(fill)
+        async with arena_of(top, check, slots=1, cores=1) as (arena, _):
             judged = await judge_all(arena, [whole("hog", HOG), whole("wrong", WRONG)])
-        return judged, [text for _, text in trial.seen]
+        return judged, [text for _, text in check.seen]
 
     judged, seen = run_soon(work)
-    assert [each.verdict for each in judged] == [Verdict.REJECTED] * 2
+    assert [judgement.verdict for judgement in judged] == [Verdict.REJECTED] * 2
     assert sorted(seen) == sorted([HOG, HOG, WRONG])
 
 
-def test_a_disk_that_somebody_else_keeps_full_is_nobodys_verdict(top, disk, seldom):
+def test_a_disk_that_another_program_keeps_full_gives_no_verdict(top, disk, seldom):
     async def work():
         async def fail(text, stage):
             return NO
 
-        trial = Watched(fail)
-        async with arena_of(top, trial) as (arena, ground):
-            other = ground.room.folder / "of somebody else"
+        check = Watched(fail)
+        async with arena_of(top, check) as (arena, resources):
+            other = resources.disk_guard.folder / "of somebody else"
             other.mkdir()
             (other / "filler").touch()
             with pytest.raises(NoRoomError):
                 await arena.judge(whole("wrong", WRONG))
             (other / "filler").unlink()
-            return await arena.judge(whole("wrong", WRONG)), len(trial.seen)
+            return await arena.judge(whole("wrong", WRONG)), len(check.seen)
 
     judged, tries = run_soon(work)
     assert (judged.rejection, tries) == (NO, 2)
@@ -213,8 +213,8 @@ def test_a_check_that_breaks_on_the_disk_that_it_fills_leaves_nothing_there(top,
         raise OSError("nothing can be read")
 
     async def work():
-        async with arena_of(top, Watched(fall)) as (arena, ground):
-            return await arena.judge(whole("hog", HOG)), disk.has_room(ground.room.folder)
+        async with arena_of(top, Watched(fall)) as (arena, resources):
+            return await arena.judge(whole("hog", HOG)), disk.has_room(resources.disk_guard.folder)
 
     judged, has_room = run_soon(work)
     assert (judged.verdict, has_room) == (Verdict.INCONCLUSIVE, True)
@@ -245,16 +245,16 @@ def test_what_is_staged_for_the_clock_while_a_neighbour_fills_the_disk_is_staged
                 await anyio.sleep(0.001)
             (stage.slot / "filler").unlink()
 
-        async with arena_of(top, Watched(fill), slots=3) as (arena, ground):
-            problem = replace(ground.problem, build=("sh", "-c", build))
-            ready = replace(ground, problem=problem)
-            async with ground.pool.acquire() as base, anyio.create_task_group() as tasks:
+        async with arena_of(top, Watched(fill), slots=3) as (arena, resources):
+            problem = replace(resources.problem, build=("sh", "-c", build))
+            ready = replace(resources, problem=problem)
+            async with resources.pool.acquire() as base, anyio.create_task_group() as tasks:
                 tasks.start_soon(arena.judge, whole("hog", HOG))
                 await begun.wait()
                 return await Bench(ready, base, (), ()).run(changes, "x", 0, 0, 0.0)
 
-    heat = run_soon(work)
-    assert heat.rejection is None
+    batch = run_soon(work)
+    assert batch.rejection is None
     assert len(log.read_text().splitlines()) == 2
 
 
@@ -262,10 +262,10 @@ def test_a_build_that_fills_the_disk_for_the_clock_is_rejected(top, disk):
     changes = Changes({"src/mod.py": FileState(HOG.encode())}, "digest")
 
     async def work():
-        async with arena_of(top, slots=2, build=FILLS) as (_, ground):
-            async with ground.pool.acquire() as base:
-                heat = await Bench(ground, base, (), ()).run(changes, "x", 0, 0, 0.0)
-            return heat, disk.has_room(ground.room.folder)
+        async with arena_of(top, slots=2, build=FILLS) as (_, resources):
+            async with resources.pool.acquire() as base:
+                batch = await Bench(resources, base, (), ()).run(changes, "x", 0, 0, 0.0)
+            return batch, disk.has_room(resources.disk_guard.folder)
 
-    heat, has_room = run_soon(work)
-    assert (heat.rejection.reason, has_room) == (Reason.BUILD, True)
+    batch, has_room = run_soon(work)
+    assert (batch.rejection.reason, has_room) == (Reason.BUILD, True)

@@ -151,7 +151,7 @@ def judged(evaluations):
 
 
 def test_results_come_in_input_order(evaluations):  # 17
-    assert [each.name for each in evaluations[0].judgements] == list(CANDIDATES)
+    assert [judgement.name for judgement in evaluations[0].judgements] == list(CANDIDATES)
 
 
 def test_a_right_candidate_passes_and_its_basis_is_said(judged):  # 22
@@ -170,7 +170,7 @@ def test_duplicates_inherit(judged):  # 23
 def test_a_wrong_one_is_rejected_with_what_to_mend(judged):  # 19
     rejection = judged["wrong"].rejection
     assert rejection.reason == Reason.TESTS
-    assert [each.what for each in rejection.failures] == [
+    assert [failure.what for failure in rejection.failures] == [
         "tests/test_few.py::test_two",
         "tests/test_few.py::test_none",
         "tests/test_few.py::test_all[1]",
@@ -219,8 +219,8 @@ def test_warm_and_cold_give_the_same_verdicts(evaluations):
         places = [] if reason == Reason.DIFFERENT else failed  # inputs are other ones each time
         return each.name, each.digest, each.verdict, each.basis, each.duplicate_of, reason, places
 
-    assert [essence(each) for each in warm.judgements] == [
-        essence(each) for each in cold.judgements
+    assert [essence(judgement) for judgement in warm.judgements] == [
+        essence(item) for item in cold.judgements
     ]
 
 
@@ -320,7 +320,10 @@ def test_plain_has_to_be_asked_for_and_says_what_it_can_not_enforce(top, tmp_pat
         judge_candidates(problem, [], settings=ArenaSettings(timing="none", lock_folder=tmp_path))
     settings = ArenaSettings(timing="none", lock_folder=tmp_path, unsandboxed=True)
     done = judge_candidates(problem, [CANDIDATES["right"], CANDIDATES["wrong"]], settings=settings)
-    assert [each.verdict for each in done.judgements] == [Verdict.PASSED, Verdict.REJECTED]
+    assert [judgement.verdict for judgement in done.judgements] == [
+        Verdict.PASSED,
+        Verdict.REJECTED,
+    ]
     assert done.sandbox == "plain"
     assert any(note.startswith("not enforced: ") for note in done.notes)
 
@@ -338,5 +341,5 @@ def test_candidates_may_be_given_by_path(top, tmp_path):
     done = judge_candidates(
         problem, [str(folder), folder, read_candidate(folder)], settings=settings
     )
-    assert [each.name for each in done.judgements] == ["heap"] * 3
-    assert [each.duplicate_of for each in done.judgements] == [None, "heap", "heap"]
+    assert [judgement.name for judgement in done.judgements] == ["heap"] * 3
+    assert [item.duplicate_of for item in done.judgements] == [None, "heap", "heap"]

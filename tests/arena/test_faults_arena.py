@@ -110,7 +110,7 @@ def choose_instants(count):
         first.append((stage, SIGNALS[place % 2], place % 4 > 1))
         first.append((stage, "SIGKILL", place % 2 == 1))
     every = [(stage, name, group) for stage in STAGES for name in SIGNALS for group in (0, 1)]
-    rest = [each for each in every if each not in first]
+    rest = [item for item in every if item not in first]
     rng.shuffle(rest)
     rng.shuffle(every)
     for place in range(count):
@@ -183,7 +183,7 @@ def test_ctrl_c_in_a_program_of_the_users_leaves_nothing(site, stage):  # 8
     assert_nothing_left(site, running)
 
 
-def test_a_warm_server_that_still_imports_goes_with_us(site):  # 8
+def test_a_warm_server_that_still_imports_ends_with_the_arena(site):  # 8
     (site.home / "slow.py").write_text(
         "import pathlib, time\npathlib.Path('here').touch()\ntime.sleep(1000)\n"
     )
@@ -201,13 +201,13 @@ def test_the_next_start_clears_up_and_leaves_a_live_one_alone(site):  # 8, 15
         site.evaluate("waits") as killed,
         site.evaluate("waits") as stopped,
     ):
-        for each in (live, killed, stopped):
-            each.await_true(lambda run: run.begun())
+        for item in (live, killed, stopped):
+            item.await_true(lambda run: run.begun())
         killed.send(signal.SIGKILL)
         stopped.send(signal.SIGTERM)
         assert (killed.end(), stopped.end()) == (-signal.SIGKILL, 130)
-        for each in (killed, stopped):
-            each.await_nobody()
+        for entry in (killed, stopped):
+            entry.await_nobody()
         assert len(site.files()) == 2
         with site.evaluate("right", "wrong", options=options) as following:
             assert following.end() == 0, following.err
@@ -278,7 +278,7 @@ async def await_only(site, words):
     Others may have been left here by whoever ran before us.
     """
     while True:
-        below = [each for each in list_below(os.getpid()) if each[0] not in site.strangers]
+        below = [item for item in list_below(os.getpid()) if item[0] not in site.strangers]
         if len(below) == len(words) and all(
             word in argv for word, (_, argv) in zip(words, below, strict=True)
         ):
@@ -294,8 +294,8 @@ async def meet(site, arena, numbers):
             tasks.start_soon(arena.judge, read(site, f"waits-{number}"))
         while len(found := list(site.home.glob("arena/*/*/begun"))) < len(numbers):
             await anyio.sleep(0.01)
-        for each in found:
-            each.with_name("go").touch()
+        for item in found:
+            item.with_name("go").touch()
 
 
 def test_a_batch_may_be_cancelled_at_any_time_and_all_slots_are_free(site):  # 9
@@ -310,8 +310,8 @@ def test_a_batch_may_be_cancelled_at_any_time_and_all_slots_are_free(site):  # 9
                     rng.choice([0, rng.uniform(0, 0.05), rng.uniform(0, 0.3)])
                 ):
                     async with anyio.create_task_group() as tasks:
-                        for each in batch:
-                            tasks.start_soon(arena.judge, each)
+                        for item in batch:
+                            tasks.start_soon(arena.judge, item)
                 await await_only(site, ["warm.py"])
                 found = await arena.judge(numbered(site, 10 * turn + 9))
                 assert (found.verdict, found.rejection) == ("passed", None)
@@ -386,7 +386,7 @@ def small_disk(site):
 
 
 @pytest.mark.parametrize("size_kb", [64, 500, 1000])
-def test_a_full_disk_is_told_and_nobody_is_blamed(site, small_disk, size_kb):  # 6, 17
+def test_a_full_disk_is_reported_and_no_candidate_is_blamed(site, small_disk, size_kb):  # 6, 17
     (site.top / "data.bin").write_bytes(random.Random(1).randbytes(300_000))
     small_disk(size_kb)
     code, told = judge(site, "right", "wrong")
@@ -469,15 +469,15 @@ FAILS_LATER = MODULE.replace(
 )
 
 
-def test_who_fails_for_a_disk_that_another_has_filled_is_not_rejected(site, small_disk):  # 17
+def test_a_candidate_that_fails_on_a_disk_filled_by_another_is_not_rejected(site, small_disk):  # 17
     site.add_candidates(fills=FILLS, later=FAILS_LATER)
     small_disk(8000)
     told = {}
 
     def touch(beside, name):
-        for each in site.home.glob(f"arena/*/*/{beside}"):
+        for path in site.home.glob(f"arena/*/*/{beside}"):
             with suppress(FileNotFoundError):  # its slot is cleared at times
-                each.with_name(name).touch()
+                path.with_name(name).touch()
 
     async def await_file(name):
         while not list(site.home.glob(f"arena/*/*/{name}")):
@@ -529,7 +529,7 @@ def test_a_build_that_fills_the_disk_is_rejected_and_stops_nothing(site, small_d
     assert site.files() == []
 
 
-def test_a_home_that_can_not_be_used_is_told(site):
+def test_a_home_that_can_not_be_used_is_reported(site):
     code, told = judge(site, "right", FAIRTRIAL_HOME="/dev/null/home")
     assert code == 4
     assert "set FAIRTRIAL_HOME to a folder" in told
@@ -540,7 +540,7 @@ def test_a_temp_folder_that_is_not_there_is_done_without(site):
     assert site.files() == []
 
 
-def test_a_machine_without_git_is_told_to_get_it(site):
+def test_a_machine_without_git_gets_a_hint_to_install_it(site):
     code, told = judge(site, "right", PATH=str(site.temp))
     assert code == 4
     assert "git is not installed" in told

@@ -1,4 +1,4 @@
-"""Where imports start from, in the layouts that projects have (spec 12)."""
+"""Import roots in the usual layouts of projects."""
 
 from __future__ import annotations
 

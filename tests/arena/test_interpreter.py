@@ -1,4 +1,4 @@
-"""Which Python a problem's checks run with, and what must be seen for it to run (spec 12)."""
+"""The Python of a problem's checks, and the folders that it needs."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_every_folder_on_the_way_to_the_program_is_needed(top: Path, tmp_path: P
     assert found.executable == env / "bin/python"
     spelled = {tmp_path / "bin", tmp_path / "pythons/3/bin", tmp_path / "pythons/3"}
     for folder in (*spelled, real.parent):
-        assert any(folder.is_relative_to(each) for each in found.folders), folder
+        assert any(folder.is_relative_to(item) for item in found.folders), folder
 
 
 def test_what_leads_into_the_project_is_left_to_the_slot(
@@ -241,7 +241,7 @@ def test_a_python_that_never_answers_is_refused_and_ended(
     program = make_script(tmp_path / "python", text)
     for limit_s in (0.3, 3, 30):  # on a busy machine it may not come to say who it is
         monkeypatch.setattr(interpreter, "PROBE_TIMEOUT_S", limit_s)
-        assert "didn't say within" in refusal(top, str(program))
+        assert "didn't answer within" in refusal(top, str(program))
         if (tmp_path / "pid").exists():
             break
     pid = int((tmp_path / "pid").read_text())
@@ -368,7 +368,7 @@ def test_with_these_folders_alone_it_runs(
         (tmp_path / "link").symlink_to(top / ".venv")
         python = str(tmp_path / "link/bin/python")
     found = probe(top, python)
-    mounts = [word for each in found.folders for word in ("--ro-bind", str(each), str(each))]
+    mounts = [word for folder in found.folders for word in ("--ro-bind", str(folder), str(folder))]
     system = ["--ro-bind", "/usr", "/usr", "--proc", "/proc", "--dev", "/dev"]
     for name in ("lib", "lib64", "bin"):
         path = Path("/", name)

@@ -1,4 +1,4 @@
-"""What a problem says reaches its checks: a check of the base that looks about tells us."""
+"""Opening an arena: settings of a problem reach its checks."""
 
 import json
 import sys
@@ -13,7 +13,9 @@ import fairtrial.sandbox.warm_start as warm
 from fairtrial.arena import (
     ArenaSettings,
     Basis,
+    CandidateJudged,
     Check,
+    CheckStarted,
     CodeProblem,
     Evaluation,
     Judgement,
@@ -26,7 +28,8 @@ from fairtrial.arena import (
     warm_imports as warming,
 )
 from fairtrial.arena.checks import command_check as commands, pytest_check as tests
-from fairtrial.arena.opening import find_hidden, find_roots
+from fairtrial.arena.opening import find_roots
+from fairtrial.arena.resources import find_hidden
 from fairtrial.core import StudyError
 from fairtrial.sandbox.selection import FULL_SANDBOXES, try_sandbox
 
@@ -126,25 +129,25 @@ def mod(name, text):
     return whole(name, MODULE + text, "part/src/mod.py")
 
 
-def test_as_many_are_under_way_as_there_are_slots_and_callers_are_told(top, settings):  # 3
+def test_as_many_are_under_way_as_there_are_slots_and_callbacks_are_called(top, settings):  # 3
     problem = make_problem(top)
     given = [mod(f"c{number}", f"N = {number}\n") for number in range(3)]
-    told = []
+    events = []
 
     async def run():
         return await evaluate_candidates(
-            problem,
-            given,
-            slots=1,
-            settings=settings,
-            begun=lambda place: told.append(("begun", place)),
-            judged=lambda place, judgement: told.append((judgement.name, place)),
+            problem, given, slots=1, settings=replace(settings, emit=events.append)
         )
 
     found = anyio.run(run)
     # With one slot no two are under way at once.
-    assert told == [entry for n in range(3) for entry in (("begun", n), (f"c{n}", n))]
-    assert [each.basis for each in found.judgements] == [Basis.EXIT_STATUS] * 3
+    about = [event for event in events if isinstance(event, (CheckStarted, CandidateJudged))]
+    assert about == [
+        event
+        for judgement in found.judgements
+        for event in (CheckStarted(judgement.name), CandidateJudged(judgement.name, judgement))
+    ]
+    assert [item.basis for item in found.judgements] == [Basis.EXIT_STATUS] * 3
 
 
 def test_an_evaluation_that_failed_through_our_own_fault_is_not_complete():
@@ -161,7 +164,7 @@ def test_an_evaluation_that_failed_through_our_own_fault_is_not_complete():
     keys = "name digest verdict basis reason failures duplicate_of ratio interval sessions check_s"
     keys = {*keys.split(), "bench_s", "peak_rss_mb"}
     plain = found.as_dict()
-    assert all(keys <= set(each) for each in plain["candidates"])
+    assert all(keys <= set(item) for item in plain["candidates"])
     assert plain["candidates"][2]["reason"] == "evaluator: the disk is full"
     assert plain["candidates"][0]["reason"] is None
     assert json.loads(json.dumps(plain)) == plain
@@ -198,18 +201,16 @@ def warm_problem(top, test=""):
         (["check[0] (t)"], "checks come and go: the unchanged base passed them at first, and then"),
     ],
 )
-def test_a_check_that_comes_and_goes_is_not_laid_to_the_warm_start(monkeypatch, cold, told):
+def test_a_flaky_check_is_not_attributed_to_the_warm_start(monkeypatch, cold, told):
     async def find_failing(*given):
         return cold
 
     monkeypatch.setattr(warming, "find_failing", find_failing)
-    assert anyio.run(warming._tell_failing, None, (), "check[0] (t)").startswith(told)
+    assert anyio.run(warming._explain_failure, None, (), "check[0] (t)").startswith(told)
 
 
 @NEEDS_WARMTH
-def test_a_base_that_fails_warm_is_judged_cold_and_that_is_said(
-    top, settings, monkeypatch
-):  # issue 7
+def test_a_base_that_fails_warm_is_judged_cold_and_that_is_said(top, settings, monkeypatch):
     orders = []
     start = warm.WarmServer.starting
     monkeypatch.setattr(
@@ -219,7 +220,7 @@ def test_a_base_that_fails_warm_is_judged_cold_and_that_is_said(
     async def let_be(*_):
         return []
 
-    monkeypatch.setattr(opening, "fly_canary", let_be)  # it would be one suite more
+    monkeypatch.setattr(opening, "run_canaries", let_be)  # it would be one suite more
     cold_only = "\ndef test_cold():\n    assert '_fairtrial_harness' not in sys.modules\n"
     problem = warm_problem(top, cold_only)
     given = [mod("right", "X = 1\n"), whole("wrong", "def double(x): return 3", "part/src/mod.py")]
@@ -227,7 +228,10 @@ def test_a_base_that_fails_warm_is_judged_cold_and_that_is_said(
     (note,) = (note for note in found.notes if "cold" in note)
     assert note.startswith("checks start cold: forked from a warm process, the base fails check[0]")
     assert "tests/test_mod.py::test_cold" in note
-    assert [each.verdict for each in found.judgements] == [Verdict.PASSED, Verdict.REJECTED]
+    assert [judgement.verdict for judgement in found.judgements] == [
+        Verdict.PASSED,
+        Verdict.REJECTED,
+    ]
     # Nothing of the project is to be imported before a candidate is there.
     assert "mod" in orders[0]["never"]
     assert not any("/repo/" in file for file in orders[0]["files"])

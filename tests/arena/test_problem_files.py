@@ -149,7 +149,7 @@ limits: {memory_mb: 0}
     }
     assert {line: told.get(line) for line in expected} == expected
     assert "check[1].tolerance: unknown key" in told[10]
-    of_variables = [str(each) for each in caught.value.mistakes if each.line == 13]
+    of_variables = [str(item) for item in caught.value.mistakes if item.line == 13]
     assert of_variables == [
         "env.PYTHONPATH: is set by fairtrial; name folders to import from in import_roots",
         "env.1A: is no name for a variable; letters, digits and _, not beginning with a digit",

@@ -1,4 +1,4 @@
-"""A slot as a check uses it: what commands get to see, and all of it derived from the slot (13)."""
+"""Stages: what commands see of a slot, and how it is derived from the slot."""
 
 from pathlib import Path
 
@@ -61,7 +61,7 @@ def test_a_command_starts_in_the_projects_folder_with_its_limits():  # 24
 
 
 @pytest.mark.parametrize("is_writable", [True, False])
-def test_what_is_seen_is_the_slot_the_interpreter_and_our_guests(is_writable):  # 11, 13
+def test_commands_see_the_slot_the_interpreter_and_the_harness(is_writable):  # 11, 13
     stage = make_stage(
         folders=["/python", "/project/.venv"],
         included=(Mount(Path("/project/data"), Path("/project/data")),),

@@ -7,20 +7,23 @@ from dataclasses import replace
 import pytest
 
 from fairtrial import OutcomeSpec, RunBudget, Study, run_study
-from fairtrial.cli.candidate_tree import head_of
+from fairtrial.arena import Estimate
+from fairtrial.cli.candidate_tree import make_heading
+from fairtrial.optimize import OptimizationResult
 from fairtrial.study import open_results
 
 
-def optimiser(task):
-    """Tells of candidates as an optimiser does."""
+def optimizer(task):
+    """Tells of candidates as an optimizer does."""
     known = {"ratio": 1.5, "low": 1.4, "high": 1.6, "sessions": 6}
-    one = {"candidate_id": "0.0", "line": 0, "step": 0, "kind": "initial", "name": "heap+set"}
+    one = {"candidate_id": "0.0", "lineage": 0, "step": 0, "kind": "initial", "name": "heap+set"}
     task.emit("candidate", text="--- a/x\n+++ b/x\n", **one, verdict="faster", **known)
-    two = {"candidate_id": "0.1", "parent_id": "0.0", "line": 0, "step": 1, "kind": "refine"}
+    two = {"candidate_id": "0.1", "parent_id": "0.0", "lineage": 0, "step": 1, "kind": "refine"}
     task.emit("candidate", text="worse", **two, verdict="rejected", reason="tests: 1 fails")
-    three = {"candidate_id": "1.0", "line": 1, "step": 0, "kind": "initial"}
+    three = {"candidate_id": "1.0", "lineage": 1, "step": 0, "kind": "initial"}
     task.emit("candidate", **three, verdict="faster", duplicate_of="0.0", **known)
-    return {"answer": 1, "best": "0.0", "ratio": 1.45, "low": 1.3, "high": 1.6}
+    result = OptimizationResult(best="0.0", estimate=Estimate(1.45, 1.3, 1.6, 6, 0.95))
+    return {"answer": 1, **result.to_output()}
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +37,7 @@ def folder(tmp_path_factory):
             run_budget=RunBudget(replicates=replicates),
             output_dir=folder / name,
         )
-        run_study(study, agent_bindings={"default-agent": optimiser}, show_progress=False)
+        run_study(study, agent_bindings={"default-agent": optimizer}, show_progress=False)
     return folder
 
 
@@ -79,10 +82,10 @@ def test_who_looked_better_and_did_not_hold_is_told(show, folder):
     with open_results(folder / "one") as results:
         (result,) = results
         result = replace(result, outputs={**result.outputs, "out": {"1.0": why}})
-        head = head_of(result, results.study, {})
-    assert head.ends["1.0"] == f"<- out: {why}"
-    assert head.ends["0.0"].startswith("<- the best: 1.45x")
-    assert set(head_of(replace(result, outputs={}), results.study, {}).ends) == set()
+        heading = make_heading(result, results.study, {})
+    assert heading.outcomes["1.0"] == f"<- out: {why}"
+    assert heading.outcomes["0.0"].startswith("<- the best: 1.45x")
+    assert make_heading(replace(result, outputs={}), results.study, {}).outcomes == {}
 
 
 def test_of_several_runs_each_says_what_it_was(show, folder):
@@ -141,7 +144,7 @@ def test_what_a_candidate_writes_can_t_fool_whoever_reads_its_diff(show, tmp_pat
 
     def hiding(task):
         print("\x1b[2Jgone")
-        task.emit("candidate", text=diff, candidate_id="0.0", line=0, step=0, kind="initial")
+        task.emit("candidate", text=diff, candidate_id="0.0", lineage=0, step=0, kind="initial")
         if task.replicate > 1:
             raise ValueError("\x1b[2Jgone")
         return {"answer": 1, "patch": diff * 20}

@@ -17,6 +17,8 @@ from click.testing import CliRunner
 import fairtrial
 from fairtrial.arena import (
     Basis,
+    CandidateJudged,
+    CheckStarted,
     Difference,
     Estimate,
     Evaluation,
@@ -37,7 +39,11 @@ from fairtrial.cli import (
     verdict_text as verdicts,
 )
 from fairtrial.cli.table import cell_width
-from fairtrial.core import LabError
+from fairtrial.core import (
+    LabError,
+    Phase,
+    PhaseStarted,
+)
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs/evaluating.md").read_text("utf-8")
@@ -338,14 +344,19 @@ def lines_of(table):
 
 
 def test_a_live_table_fits_its_terminal_and_shows_what_is_going_on(table):
-    table.say("running the checks")
+    table.receive(PhaseStarted(Phase.BASE_CHECKS))
     assert len(lines_of(table)) == 11
-    assert lines_of(table)[-1] == "running the checks ... 0 s (22 candidates not shown)"
+    assert (
+        lines_of(table)[-1]
+        == "running the checks on the unchanged base ... 0 s (22 candidates not shown)"
+    )
     for place in range(22):
-        table.begin(place)
+        table.receive(CheckStarted(f"c{place}"))
         if place < 20:
             long = judgement(f"c{place}", Reason.TESTS, f"1 of 2 tests: {LONG}" * 3)
-            table.judge(place, long if place % 2 else judgement(f"c{place}"))
+            table.receive(
+                CandidateJudged(f"c{place}", long if place % 2 else judgement(f"c{place}"))
+            )
     shown = lines_of(table)
     assert len(shown) == 11
     assert [line.split()[0] for line in shown[2:-1]] == [f"c{place}" for place in range(14, 22)]
@@ -361,23 +372,23 @@ def test_a_live_table_is_for_terminals_that_nobody_else_draws_on(monkeypatch):
         monkeypatch.setattr(sys, "stdout", file)
         monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
         monkeypatch.setenv("TERM", "xterm")
-        assert type(judging.watch([], is_silent=False)) is judging.LiveTable
-        assert type(judging.watch([], is_silent=True)) is judging.Watch
+        assert type(judging.make_display([], is_silent=False)) is judging.LiveTable
+        assert type(judging.make_display([], is_silent=True)) is judging.EvaluationProgress
         monkeypatch.setenv("TERM", "dumb")
-        assert type(judging.watch([], is_silent=False)) is judging.Lines
+        assert type(judging.make_display([], is_silent=False)) is judging.EvaluationLog
         monkeypatch.setenv("TERM", "xterm")
         monkeypatch.setattr(sys, "stdout", pipe)  # less, say
-        assert type(judging.watch([], is_silent=False)) is judging.Lines
+        assert type(judging.make_display([], is_silent=False)) is judging.EvaluationLog
 
 
 def test_a_log_is_told_now_and_then_how_far_it_is(monkeypatch, capsys):
     monkeypatch.setattr(judging, "LINES_S", 0.0)
-    lines = judging.Lines(["a", "b"])
-    lines.say("running the checks")
-    lines.judge(1, judgement("b"))
-    lines.judge(0, judgement("a"))
+    lines = judging.EvaluationLog(["a", "b"])
+    lines.receive(PhaseStarted(Phase.BASE_CHECKS))
+    lines.receive(CandidateJudged("b", judgement("b")))
+    lines.receive(CandidateJudged("a", judgement("a")))
     assert capsys.readouterr().err.splitlines() == [
-        "running the checks ...",
+        "running the checks on the unchanged base ...",
         "1 of 2 judged: 1 passed ...",
     ]
     assert [each.name for each in lines.judged] == ["a", "b"]
@@ -391,8 +402,9 @@ def replay(monkeypatch, top, run):
     """The command with an arena that judges the first candidate, and then ends as it is told."""
 
     def replay(end, *options):
-        async def judge(problem, candidates, *, judged, **others):
-            judged(0, judgement(candidates[0].name))
+        async def judge(problem, candidates, *, settings, **others):
+            name = candidates[0].name
+            settings.emit(CandidateJudged(name, judgement(name)))
             if isinstance(end, BaseException):
                 raise end
             return replace(end, judgements=tuple(judgement(each.name) for each in candidates))
@@ -484,7 +496,7 @@ def test_samples_that_can_not_be_written_cost_no_verdict(replay, tmp_path, monke
     def write(*given):
         raise OSError(28, "No space left on device", "samples.csv")
 
-    monkeypatch.setattr(evaluate, "write_timing_files", write)
+    monkeypatch.setattr(evaluate, "save_timings", write)
     done = Evaluation("twice", "b" * 40, "plain", ())
     code, out, err = replay(done, "--samples", tmp_path / "samples.csv", *["--json"] * as_json)
     assert (code, "right.diff" in out) == (2, True)

@@ -32,7 +32,7 @@ def test_these_are_all_numeric_flags():
     assert set(FLAGS) == {
         "--parallel-candidates",
         "--max-candidates",
-        "--lines",
+        "--lineages",
         "--max-cost",
         "--max-seconds",
         "--seed",

@@ -1,40 +1,33 @@
 """`fairtrial optimize`: what it says, how it ends, what it does to the user's files, and resuming.
 
-The clock is simulated (`optimise_kit`): what is timed, and how well, is other tests' business.
+The clock is simulated (`optimize_kit`): what is timed, and how well, is other tests' business.
 """
 
-import io
 import json
-from contextlib import asynccontextmanager, redirect_stderr, redirect_stdout
 from types import SimpleNamespace
 
 import anyio
 import pytest
+from optimize_desk import Desk
 from optimize_kit import (
-    ASKING,
     FILES,
     MODULE,
     NOTHING,
     WORKING,
-    OptimiseSite,
-    SimBench,
+    OptimizeSite,
     fingerprint,
-    run_git,
 )
 
 from fairtrial import OutcomeSpec, Study, run_study
-from fairtrial.arena import Arena
 from fairtrial.cli import optimize
-from fairtrial.cli.main import main
-from fairtrial.cli.optimize_errors import explain
-from fairtrial.core import StudyError
-from fairtrial.optimize import Brief
-from fairtrial.optimize.journal import Known
+from fairtrial.cli.optimize_errors import explain_failure
+from fairtrial.core import StudyError, ignore_event
+from fairtrial.optimize import Brief, Proposer
+from fairtrial.optimize.journal import JournalState
 from fairtrial.optimize.lineage import LoopRules
-from fairtrial.optimize.loop import Loop
-from fairtrial.optimize.scheduler import Stream
-from fairtrial.optimize.watching import Watchers
-from fairtrial.sandbox import host_lock as quiet, selection as choosing
+from fairtrial.optimize.loop import OptimizeLoop
+from fairtrial.optimize.scheduler import Scheduler
+from fairtrial.sandbox import selection as choosing
 from fairtrial.study.agents.journal import Journal
 from fairtrial.study.ledger.writer import open_ledger
 
@@ -42,49 +35,21 @@ pytestmark = pytest.mark.slow
 
 needs_sandbox = pytest.mark.skipif(not WORKING, reason="no full sandbox works here")
 WINNER = MODULE.format(8, 8)
-CODEMOD = ("--agent", "codemod", "--option", 'families=["heaps"]')
-
-
-class Desk:
-    """Gives commands in a site, in this very process."""
-
-    def __init__(self, site, patch):
-        self.site, self.module = site, site.top / "src/mod.py"
-        for name, value in {**site.variables(), "KIT_FOLDER": str(site.folder)}.items():
-            patch.setenv(name, value)
-        patch.setattr(quiet, "HOST_FOLDER", site.locks)
-        patch.setattr(Arena, "bench", asynccontextmanager(self._bench))
-        patch.chdir(site.folder)
-
-    async def _bench(self, *_):
-        yield SimBench()
-
-    def optimise(self, *options, asking=ASKING, problem="problem.yaml", output="out"):
-        """Exit code, stdout, stderr."""
-        out, err = io.StringIO(), io.StringIO()
-        words = ["optimize", str(self.site.top / problem), *asking, *options]
-        words += ["--output", output] if output else []
-        with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as stop:
-            main(words)
-        assert "Traceback" not in err.getvalue()
-        return stop.value.code, out.getvalue(), err.getvalue()
-
-    def git(self, *words):
-        return run_git(self.site.top, *words).decode().strip()
+CODEMOD = ("--agent", "codemod", "--option", 'families=["sorts"]')
 
 
 @pytest.fixture
 def desk(tmp_path, monkeypatch):
-    return Desk(OptimiseSite(tmp_path, None), monkeypatch)
+    return Desk(OptimizeSite(tmp_path, None), monkeypatch)
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """A desk where an optimisation has been done, and what that said."""
+    """A desk where an optimization has been done, and what that said."""
     with pytest.MonkeyPatch.context() as patch:
-        desk = Desk(OptimiseSite(tmp_path_factory.mktemp("finished"), None), patch)
+        desk = Desk(OptimizeSite(tmp_path_factory.mktemp("finished"), None), patch)
         before = [fingerprint(desk.site.top / name) for name in ("src", ".git")]
-        said = desk.optimise()
+        said = desk.optimize()
         after = [fingerprint(desk.site.top / name) for name in ("src", ".git")]
         assert after == before, "nobody had asked for that"
         yield desk, said
@@ -115,12 +80,12 @@ def test_a_person_is_told_what_happens_and_where_the_winner_is(finished):
         "2.0  slower, 0.33",
         "0.1  faster, ",
         "best so far: 0.1, ",
-        "line 0, adapt: answered in 0.0 s; so far ",
+        "lineage 0, adapt: answered in 0.0 s; so far ",
         "; nothing more to say",
         "measuring 0.1 again",
     ]
     assert [step for step in steps if step not in err] == []
-    assert "5 judged, 4 passed their checks; why it ended: 2 lines: " in out
+    assert "5 judged, 4 passed their checks; why it ended: 2 lineages: " in out
     assert "The best is 0.1: 3.999x [" in out
     assert "patch:       out/best.patch\nexplanation: out/best.md\n" in out
     patch = (desk.site.folder / "out/best.patch").read_text()
@@ -134,7 +99,7 @@ def test_a_person_is_told_what_happens_and_where_the_winner_is(finished):
 def test_what_is_finished_asks_nobody_and_says_the_same(finished):
     desk, _ = finished
     before = desk.site.calls(), (desk.site.folder / "out/best.patch").read_bytes()
-    code, out, err = desk.optimise("--json")
+    code, out, err = desk.optimize("--json")
     found = json.loads(out)
     assert (code, err) == (0, "")
     assert (found["ok"], found["is_new"], found["best"], found["done"]) == (True, False, "0.1", [])
@@ -145,18 +110,18 @@ def test_what_is_finished_asks_nobody_and_says_the_same(finished):
     assert found["patch"].encode() == before[1]
     after = desk.site.calls(), (desk.site.folder / "out/best.patch").read_bytes()
     assert after == before
-    code, out, err = desk.optimise()
+    code, out, err = desk.optimize()
     assert code == 0
     assert "The best is 0.1: 3.999x [" in out
     assert "found earlier, and done with; to look again, name a new --output" in err
 
 
 @needs_sandbox
-def test_other_rules_are_another_optimisation(finished):
+def test_other_rules_are_another_optimization(finished):
     desk, _ = finished
-    code, _, err = desk.optimise("--max-candidates", "3")
+    code, _, err = desk.optimize("--max-candidates", "3")
     assert code == 3
-    assert "out holds another optimisation:" in err
+    assert "out holds another optimization:" in err
     assert "max_candidates: 16 -> 3" in err
     assert err.rstrip().endswith("choose another --output")
 
@@ -164,7 +129,7 @@ def test_other_rules_are_another_optimisation(finished):
 @needs_sandbox
 def test_each_base_and_each_set_of_rules_has_a_folder_of_its_own(desk):
     def where(*options):
-        code, out, _ = desk.optimise("--json", *options, asking=NOTHING, output="")
+        code, out, _ = desk.optimize("--json", *options, asking=NOTHING, output="")
         assert code == 0
         told = json.loads(out)
         return told["output_dir"].removeprefix("artifacts/optimize-total"), told["is_new"]
@@ -191,7 +156,7 @@ def test_one_that_was_killed_before_it_began_goes_on(desk, output):
     folder.mkdir(parents=True)
     (folder / ".gitignore").write_text("*\n")
     open_ledger(folder).close()
-    code, out, err = desk.optimise("--json", asking=NOTHING, output=output)
+    code, out, err = desk.optimize("--json", asking=NOTHING, output=output)
     assert (code, err) == (0, "")
     assert desk.site.folder / json.loads(out)["output_dir"] == folder
 
@@ -204,7 +169,7 @@ def test_a_problem_that_asks_for_something_else_is_looked_at_again(desk):
 
     def where(*options, **changed):
         path.write_text(json.dumps({**problem, "repo": "repo", **changed}))
-        code, out, _ = desk.optimise("--json", *options, asking=CODEMOD, problem=path, output="")
+        code, out, _ = desk.optimize("--json", *options, asking=CODEMOD, problem=path, output="")
         assert code == 0, out
         told = json.loads(out)
         return told["output_dir"].removeprefix("artifacts/optimize-total"), told["is_new"]
@@ -223,7 +188,7 @@ def test_another_study_is_not_replaced_also_if_it_came_to_nothing(desk):
     folder = desk.site.folder / "out"
     study = Study("mine", "mine", outcomes=(OutcomeSpec("answer"),), output_dir=folder)
     run_study(study, agent_bindings={"default-agent": fail}, show_progress=False)
-    code, out, err = desk.optimise("--unsandboxed", asking=NOTHING)
+    code, out, err = desk.optimize("--unsandboxed", asking=NOTHING)
     assert (code, out) == (3, "")
     told = "out holds the results of the study 'mine' (mine); choose another --output"
     assert err == f"error: {told}\n"
@@ -233,8 +198,8 @@ def test_who_interrupts_twice_is_told_how_to_go_on(desk, monkeypatch):
     def leave_at_once(study, settings):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(optimize, "execute_study", leave_at_once)
-    code, out, err = desk.optimise("--unsandboxed", asking=NOTHING)
+    monkeypatch.setattr(optimize, "conduct", leave_at_once)
+    code, out, err = desk.optimize("--unsandboxed", asking=NOTHING)
     assert (code, out) == (130, "")
     assert err.endswith("the same command goes on where it was\n")
 
@@ -248,7 +213,7 @@ def test_what_came_to_nothing_goes_on_once_it_is_mended(desk):
 
     def look(*options, **changed):
         path.write_text(json.dumps({**problem, "repo": "repo", **changed}))
-        code, out, _ = desk.optimise("--json", *options, asking=CODEMOD, problem=path, output="")
+        code, out, _ = desk.optimize("--json", *options, asking=CODEMOD, problem=path, output="")
         return code, json.loads(out)
 
     broken = [{"command": ["false"]}]
@@ -257,7 +222,7 @@ def test_what_came_to_nothing_goes_on_once_it_is_mended(desk):
     assert (code, desk.site.folder / told["output_dir"]) == (2, folder)
     code, told = look("--max-candidates", "3")
     assert (code, told["is_new"], desk.site.folder / told["output_dir"]) == (0, True, folder)
-    # Now there is something, and other rules are another optimisation.
+    # Now there is something, and other rules are another optimization.
     code, told = look()
     assert (code, told["output_dir"]) == (0, "artifacts/optimize-total-2")
 
@@ -271,7 +236,7 @@ def test_what_came_to_nothing_goes_on_once_it_is_mended(desk):
 )
 def test_a_folder_that_will_not_do_is_refused_before_any_work(desk, output, code, why):
     before = fingerprint(desk.site.top / "src")
-    found, out, err = desk.optimise("--unsandboxed", asking=NOTHING, output=output)
+    found, out, err = desk.optimize("--unsandboxed", asking=NOTHING, output=output)
     assert (found, out) == (code, "")
     assert why in err
     assert fingerprint(desk.site.top / "src") == before
@@ -285,7 +250,7 @@ def test_a_folder_that_will_not_do_is_refused_before_any_work(desk, output, code
 def test_what_can_be_no_path_is_refused(desk, agent, option, path):
     more = ("--option", 'argv=["true"]') if agent == "command" else ()
     asking = ("--agent", agent, "--option", f"{option}={json.dumps(path)}", *more)
-    code, out, err = desk.optimise(asking=asking)
+    code, out, err = desk.optimize(asking=asking)
     assert (code, out) == (2, "")
     assert f"--agent {agent} --option {option}: " in err
     assert_nothing_done(desk)
@@ -294,15 +259,15 @@ def test_what_can_be_no_path_is_refused(desk, agent, option, path):
 def test_what_is_wrong_with_a_record_is_said_with_file_and_line(desk):
     record = desk.site.top / "kept.jsonl"
     asking = ("--agent", "replay", "--option", "path=kept.jsonl")
-    assert f"--option path: there is no {record}; name a replies" in desk.optimise(asking=asking)[2]
+    assert f"--option path: there is no {record}; name a replies" in desk.optimize(asking=asking)[2]
     record.write_text('\n{"version": 1, "ke')
-    assert f"{record}:2: is not JSON" in desk.optimise(asking=asking)[2]
+    assert f"{record}:2: is not JSON" in desk.optimize(asking=asking)[2]
 
 
 @needs_sandbox
 def test_a_folder_that_was_named_says_which_base_it_is_about(tidy):
     tidy.module.write_text(FILES["src/mod.py"] + "\n# another base\n")
-    code, out, err = tidy.optimise()
+    code, out, err = tidy.optimize()
     assert code == 0
     assert "The best is 0.1: 3.999x [" in out
     assert "found earlier, for the project as it was then; to look again, name a new" in err
@@ -315,7 +280,7 @@ def test_a_folder_that_was_named_says_which_base_it_is_about(tidy):
 def test_a_branch_holds_the_winner_and_no_file_changes(finished):
     desk, _ = finished
     head, before = desk.git("rev-parse", "HEAD"), desk.module.read_text()
-    code, out, _ = desk.optimise("--branch", "faster")
+    code, out, _ = desk.optimize("--branch", "faster")
     assert code == 0
     assert f"branch faster is at {desk.git('rev-parse', 'faster')[:12]}" in out
     assert desk.git("show", "faster:src/mod.py") == WINNER.strip()
@@ -324,10 +289,10 @@ def test_a_branch_holds_the_winner_and_no_file_changes(finished):
     assert (desk.module.read_text(), desk.git("status", "--short")) == (before, "")
     # A second time it is refused, and so is what can be no branch.
     told = "has a branch faster already: name another"
-    code, out, err = desk.optimise("--branch", "faster")
+    code, out, err = desk.optimize("--branch", "faster")
     assert (code, out) == (2, "")
     assert told in err
-    code, out, _ = desk.optimise("--branch", "faster", "--json")
+    code, out, _ = desk.optimize("--branch", "faster", "--json")
     assert code == 2
     assert told in json.loads(out)["error"]
 
@@ -345,7 +310,7 @@ def test_a_branch_holds_the_winner_and_no_file_changes(finished):
 def test_a_branch_that_can_not_be_is_refused_before_any_work(desk, name, why):
     desk.git("branch", "taken")
     desk.git("branch", "a/b")
-    code, out, err = desk.optimise("--branch", name, "--unsandboxed")
+    code, out, err = desk.optimize("--branch", name, "--unsandboxed")
     assert (code, out) == (2, "")
     assert why in err
     assert_nothing_done(desk)
@@ -353,11 +318,11 @@ def test_a_branch_that_can_not_be_is_refused_before_any_work(desk, name, why):
 
 @needs_sandbox
 def test_apply_changes_the_files_once(tidy):
-    code, out, _ = tidy.optimise("--apply")
+    code, out, _ = tidy.optimize("--apply")
     assert (code, tidy.module.read_text()) == (0, WINNER)
     assert "\nchanged: src/mod.py\n" in out
     assert tidy.git("diff", "--cached") == ""
-    code, out, _ = tidy.optimise("--apply", "--json")
+    code, out, _ = tidy.optimize("--apply", "--json")
     assert (code, tidy.module.read_text()) == (0, WINNER)
     assert json.loads(out)["done"] == ["was in already: src/mod.py"]
 
@@ -365,10 +330,10 @@ def test_apply_changes_the_files_once(tidy):
 @needs_sandbox
 def test_apply_keeps_what_was_edited_meanwhile(tidy):
     tidy.module.write_text(FILES["src/mod.py"].replace("return 7", "return 8"))
-    code, out, _ = tidy.optimise("--apply")
+    code, out, _ = tidy.optimize("--apply")
     assert (code, tidy.module.read_text()) == (0, WINNER.replace("return 7", "return 8"))
     assert "\nmerged with your edits, which was not measured: src/mod.py\n" in out
-    code, out, _ = tidy.optimise("--apply")
+    code, out, _ = tidy.optimize("--apply")
     assert (code, tidy.module.read_text()) == (0, WINNER.replace("return 7", "return 8"))
     assert "\nwas in already: src/mod.py\n" in out
 
@@ -377,7 +342,7 @@ def test_apply_keeps_what_was_edited_meanwhile(tidy):
 def test_apply_refuses_what_meets_an_edit_and_then_makes_no_branch(tidy):
     edited = FILES["src/mod.py"].replace("// 32", "// 32 + 1")
     tidy.module.write_text(edited)
-    code, _, err = tidy.optimise("--apply", "--branch", "both")
+    code, _, err = tidy.optimize("--apply", "--branch", "both")
     assert (code, tidy.module.read_text()) == (2, edited)
     assert "src/mod.py" in err
     assert f"apply --reject {tidy.site.folder / 'out/best.patch'}" in err
@@ -409,10 +374,10 @@ def assert_nothing_done(desk):
     ],
 )
 def test_bad_options_are_refused_before_any_work(desk, asking, why):
-    code, out, err = desk.optimise(asking=asking)
+    code, out, err = desk.optimize(asking=asking)
     assert (code, out) == (2, "")
     assert why in err
-    code, out, _ = desk.optimise("--json", asking=asking)
+    code, out, _ = desk.optimize("--json", asking=asking)
     told = json.loads(out)
     assert (code, told["ok"]) == (2, False)
     assert why in told["error"]
@@ -422,16 +387,16 @@ def test_bad_options_are_refused_before_any_work(desk, asking, why):
 def test_nothing_to_time_is_refused_before_any_work(desk):
     problem = json.loads((desk.site.top / "problem.yaml").read_text())
     (desk.site.top / "few.yaml").write_text(json.dumps({**problem, "bench": []}))
-    code, _, err = desk.optimise(problem="few.yaml")
+    code, _, err = desk.optimize(problem="few.yaml")
     assert code == 2
     assert "few.yaml: bench: is empty, and no check runs pytest: nothing can be timed" in err
     assert_nothing_done(desk)
-    assert desk.optimise(problem="none.yaml")[0] == 2
+    assert desk.optimize(problem="none.yaml")[0] == 2
 
 
 def test_no_sandbox_is_refused_before_any_work(desk, monkeypatch):
-    monkeypatch.setattr(choosing, "FULL_SANDBOXES", ())
-    code, _, err = desk.optimise()
+    monkeypatch.setattr(choosing, "FULL", ())
+    code, _, err = desk.optimize()
     assert code == 4
     assert "no sandbox works on this machine" in err
     assert "--unsandboxed" in err
@@ -446,21 +411,21 @@ def test_whose_fault_it_was_and_the_same_command_goes_on(desk):
     inputs, down = desk.site.top / "inputs.py", desk.site.folder / "down"
     right = inputs.read_text()
     inputs.write_text(right.replace("number", "numbers"))
-    code, out, err = desk.optimise("--json", asking=NOTHING)
+    code, out, err = desk.optimize("--json", asking=NOTHING)
     assert (code, json.loads(out)["ok"]) == (2, False)  # the user's
     assert "inputs.py" in json.loads(out)["error"]
     inputs.write_text(right)
     down.touch()
-    code, _, err = desk.optimise(asking=NOTHING)
+    code, _, err = desk.optimize(asking=NOTHING)
     assert code == 4  # nobody's here
     assert "error: the network is down; the same command goes on where it was" in err
     down.unlink()
-    code, out, _ = desk.optimise(asking=NOTHING)
+    code, out, _ = desk.optimize(asking=NOTHING)
     assert code == 0
     assert "0 judged, 0 passed their checks; why it ended: " in out
     assert "\nNone is worth taking.\n" in out
     assert "No branch was made" not in out
-    _, out, _ = desk.optimise("--branch", "b", asking=NOTHING)
+    _, out, _ = desk.optimize("--branch", "b", asking=NOTHING)
     assert "\nNone is worth taking.\nNo branch was made, and no file was changed.\n" in out
     assert "has nothing to propose" in " ".join(out.split())
     assert not (desk.site.folder / "out/best.patch").exists()
@@ -468,8 +433,8 @@ def test_whose_fault_it_was_and_the_same_command_goes_on(desk):
 
 @pytest.mark.parametrize("stopped", ["interrupted", "cancelled"])
 def test_one_that_was_stopped_is_told_that_it_can_go_on(desk, monkeypatch, stopped):
-    monkeypatch.setattr(optimize, "execute_study", lambda *_: SimpleNamespace(stopped=stopped))
-    code, out, err = desk.optimise("--unsandboxed", asking=NOTHING)
+    monkeypatch.setattr(optimize, "conduct", lambda *_: SimpleNamespace(stopped=stopped))
+    code, out, err = desk.optimize("--unsandboxed", asking=NOTHING)
     assert (code, out) == (130, "")
     told = f"interrupted; {optimize.KEPT}\n"
     assert err.endswith(told)
@@ -484,28 +449,23 @@ def test_what_a_run_found_wrong_is_said_of_the_option_or_of_the_problem(tmp_path
         "StudyError: check[0].inputs: gone": f"{path}: check[0].inputs: gone",
         "PluginError: the base fails: all of it": f"{path}: the base fails: all of it",
     }.items():
-        error = explain(told, path, "mine")
+        error = explain_failure(told, path, "mine")
         assert isinstance(error, StudyError)
         assert str(error).startswith(expected)
 
 
-class Raises:
-    name, most_at_once, can_batch = "raises", 1, False
-
-    def can(self, kind):
-        return True
-
+class Raises(Proposer):
     async def propose(self, brief, request):
         raise StudyError("the record is gone")
 
 
 def test_what_a_task_raises_comes_out_by_itself():
-    stream = Stream(
-        *(None, None, Loop(LoopRules()), Raises(), Brief("p", "", {})),
+    scheduler = Scheduler(
+        *(None, None, OptimizeLoop(LoopRules()), Raises(), Brief("p", "", {})),
         journal=Journal(),
-        known=Known(),
+        earlier=JournalState(),
         max_seconds=None,
-        watcher=Watchers(()),
+        emit=ignore_event,
     )
     with pytest.raises(StudyError, match="the record is gone"):
-        anyio.run(stream.run)
+        anyio.run(scheduler.run)

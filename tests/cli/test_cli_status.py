@@ -18,7 +18,7 @@ from run_kit import make_study, run as run_small
 
 from fairtrial import LedgerError, ProblemBinding, Study
 from fairtrial.arena import Check, CodeProblem
-from fairtrial.cli import optimize, status as status_module
+from fairtrial.cli import optimize, optimize_study, status as status_module
 from fairtrial.cli.output import fold_command
 from fairtrial.cli.resume_command import resume_command
 from fairtrial.optimize.code_problem import BoundCode
@@ -177,7 +177,16 @@ def test_what_was_killed_is_told_how_to_go_on_and_goes_on_as_it_was_begun(run, r
     [
         [],
         ["--agent", "patches", "--option", "folder=some where", "--no-repair", "--seed", "-3"],
-        ["--lines", "2", "--parallel-candidates", "3", "--max-candidates", "4", "--max-cost", "0"],
+        [
+            "--lineages",
+            "2",
+            "--parallel-candidates",
+            "3",
+            "--max-candidates",
+            "4",
+            "--max-cost",
+            "0",
+        ],
         [
             *("--agent", "command", "--option", 'argv=["sh", "-c", "exit \'1\'"]'),
             *("--option", 'note="4"', "--option", "number=4", "--option", "empty="),
@@ -186,15 +195,13 @@ def test_what_was_killed_is_told_how_to_go_on_and_goes_on_as_it_was_begun(run, r
         ],
     ],
 )
-def test_an_optimisation_goes_on_by_its_own_command(words, tmp_path):
-    problem = CodeProblem("sort", check=(Check(command=("true",)),))
-
+def test_an_optimization_goes_on_by_its_own_command(words, tmp_path):
     def study_of(words):
-        context = optimize.command.make_context("optimize", [*words])
-        given = dict(context.params)
-        options = optimize.read_options(given.pop("options"))
-        path, proposer, output = given["problem"], given["proposer"], given["output"]
-        return optimize.make_study(path, problem, proposer, options, given), output
+        given = dict(optimize.command.make_context("optimize", [*words]).params)
+        options = optimize_study.get_options(given)
+        return optimize_study.make_study(given["problem"], "sort", options, given["seed"]), given[
+            "output"
+        ]
 
     study, _ = study_of([str(tmp_path / "my sort.yaml"), *words])
     summary = SimpleNamespace(last_session={"ended_how": None})

@@ -9,6 +9,8 @@ import pytest
 
 from fairtrial.arena import (
     Basis,
+    CandidateJudged,
+    CheckStarted,
     Estimate,
     Evaluation,
     Judgement,
@@ -18,6 +20,7 @@ from fairtrial.arena import (
     Rejection,
     Session,
     Timing,
+    TimingProgress,
     Verdict,
     estimate_text,
     ratio_text,
@@ -31,8 +34,14 @@ from fairtrial.cli import (
     verdict_text as verdicts,
 )
 from fairtrial.cli.table import cell_width
-from fairtrial.core import LabError
-from fairtrial.sandbox import host_lock as quiet
+from fairtrial.core import (
+    HostWaitEnded,
+    HostWaitStarted,
+    LabError,
+    Phase,
+    PhaseStarted,
+)
+from fairtrial.sandbox import HostFact, HostSurvey
 
 FASTER, SLOWER = Verdict.FASTER, Verdict.SLOWER
 EQUIVALENT, INCONCLUSIVE = Verdict.EQUIVALENT, Verdict.INCONCLUSIVE
@@ -396,12 +405,12 @@ def lines_of(table):
 
 def test_the_live_table_shows_who_is_timed_and_how_it_stands(table):
     for place in range(20):
-        table.begin(place)
+        table.receive(CheckStarted(f"c{place}"))
         if place > 2:
-            table.judge(place, judged(f"c{place}"))
-    table.time(1, 0, None)
+            table.receive(CandidateJudged(f"c{place}", judged(f"c{place}")))
+    table.receive(TimingProgress("c1", 0, None))
     assert lines_of(table)[-1].startswith("timing c1; 17 of 30 judged: 17 passed ...")
-    table.time(0, 6, estimate())
+    table.receive(TimingProgress("c0", 6, estimate()))
     shown = lines_of(table)
     assert shown[0].split() == ["candidate", "verdict", "speed", "sessions"]
     assert shown[2].split() == ["c0", "timing", "1.42x", "[1.38,", "1.46]", "6"]
@@ -409,8 +418,8 @@ def test_the_live_table_shows_who_is_timed_and_how_it_stands(table):
     assert shown[4].split() == ["c2", "checking"]
     assert shown[-1].startswith("timing c0: 6 sessions, 1.42x [1.38, 1.46] (1 more in the race)")
     assert max(map(cell_width, shown[:-1])) <= 80  # the last one is cut when it is drawn
-    table.judge(0, judged("c0", measured()))
-    table.judge(1, judged("c1", measured()))
+    table.receive(CandidateJudged("c0", judged("c0", measured())))
+    table.receive(CandidateJudged("c1", judged("c1", measured())))
     assert lines_of(table)[-1].startswith("19 of 30 judged")
 
 
@@ -427,12 +436,12 @@ def test_a_step_that_had_to_wait_has_its_name_again_when_it_goes_on(table, monke
     monkeypatch.setattr(live, "time", clock)
     monkeypatch.setattr(judging, "time", clock)
     clock.now = 100.0
-    table.say("timing the unchanged base")
+    table.receive(PhaseStarted(Phase.BASE_TIMING))
     clock.now = 105.0
-    table.say(quiet.WAITING.format(7))
+    table.receive(HostWaitStarted(7))
     assert lines_of(table)[-1].startswith("waiting: another fairtrial")
     clock.now = 110.0
-    table.say(quiet.GOING_ON)
+    table.receive(HostWaitEnded())
     assert lines_of(table)[-1].startswith("timing the unchanged base ... 10 s")
 
 
@@ -449,7 +458,7 @@ def test_while_timing_the_table_is_drawn_once_a_second_at_most(table, drawn):  #
     clock, times = drawn
     for step in range(40):  # a look every 0.1 s
         clock.now = 100 + step / 10
-        table.time(0, step, None)
+        table.receive(TimingProgress("c0", step, None))
     assert times == [100.0, 101.0, 102.0, 103.0]
 
 
@@ -471,13 +480,13 @@ def test_while_timing_nothing_is_drawn_unasked_but_a_sign_of_life(table, drawn):
     table.canvas._ended = Ticks(clock, 8)
     table.canvas._keep_drawing()
     assert len(times) == 8  # a second's worth
-    table.time(0, 6, None)
+    table.receive(TimingProgress("c0", 6, None))
     times.clear()
     table.canvas._ended = Ticks(clock, 25)
     table.canvas._keep_drawing()
     assert set(table.canvas._ended.waits) == {live.TIMED_REFRESH_S}
     assert [round(b - a) for a, b in itertools.pairwise(times)] == [live.QUIET_S]
-    table.judge(0, judged("c0", measured()))
+    table.receive(CandidateJudged("c0", judged("c0", measured())))
     table.canvas._ended = Ticks(clock, 3)
     table.canvas._keep_drawing()
     assert table.canvas._ended.waits == [1 / live.REFRESH_PER_S] * 4
@@ -500,10 +509,10 @@ def test_a_live_table_leaves_no_thread_behind(table, monkeypatch):
 def test_a_log_has_few_lines_of_timing(monkeypatch, capsys):
     clock = Clock()
     monkeypatch.setattr(judging, "time", clock)
-    lines = judging.Lines(["a", "b"])
+    lines = judging.EvaluationLog(["a", "b"])
     for step in range(30):
         clock.now = 100 + step
-        lines.time(step % 2, step, estimate() if step >= 6 else None)
+        lines.receive(TimingProgress("ab"[step % 2], step, estimate() if step >= 6 else None))
     assert capsys.readouterr().err.splitlines() == [
         "timing a ...",
         "timing a: 10 sessions, 1.42x [1.38, 1.46] (1 more in the race) ...",
@@ -515,13 +524,12 @@ def test_a_log_has_few_lines_of_timing(monkeypatch, capsys):
 
 
 def test_doctor_has_a_section_for_the_clock(capsys, monkeypatch):  # issue 5, point 6
-    facts = (doctor.Fact("turbo", "partly", "on", "To turn it off:\n$ echo 1"),)
-    survey = doctor.Survey((doctor.Fact("git", "yes", "2.39"),), "bubblewrap", True, ())
-    visible = doctor.Fact("visible", "yes", "2 % in 5 s")
-    monkeypatch.setattr(doctor, "survey_host", lambda *given: survey)
-    monkeypatch.setattr(doctor, "survey_timing", lambda: facts)
+    facts = (HostFact("turbo", "partly", "on", "To turn it off:\n$ echo 1"),)
+    survey = HostSurvey((HostFact("git", "yes", "2.39"),), "bubblewrap", True, ())
+    visible = HostFact("visible", "yes", "2 % in 5 s")
+    facts += (HostFact("counts", "no", "none"),)
+    monkeypatch.setattr(doctor, "survey_machine", lambda: (survey, facts))
     monkeypatch.setattr(doctor, "look_at_visible_effect", lambda: visible)
-    monkeypatch.setattr(doctor, "look_at_valgrind", lambda: doctor.Fact("counts", "no", "none"))
     assert doctor.command.callback(as_json=False, quick=False) == 0
     shown = capsys.readouterr().out.splitlines()
     assert shown[:2] == ["For candidates that run", "yes     git      2.39"]

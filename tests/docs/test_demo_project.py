@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 from clock_kit import make_session
-from demo_recording import ANSWERS, EXAMPLE, LINES, MOST_CANDIDATES, RECORD, copy_example
+from demo_recording import ANSWERS, EXAMPLE, LINEAGES, MOST_CANDIDATES, RECORD, copy_example
 from llm_kit import KEY
 
 from fairtrial import load_study
 from fairtrial.arena import Arena
-from fairtrial.arena.timing.bench import Heat
+from fairtrial.arena.timing.bench import SessionBatch
 from fairtrial.optimize import confirmation as winner
 from fairtrial.optimize.proposers.replay import read_records
 from fairtrial.sandbox import host_lock as quiet
@@ -35,12 +35,12 @@ class SimBench:
     async def run(self, changes, label, first, count, budget_s):
         text = b"".join(state.content for _, state in sorted(changes.files.items()))
         share = math.prod(each for sign, each in SHARES.items() if sign in text)
-        heat = Heat(seconds=0.01)
+        batch = SessionBatch(seconds=0.01)
         for number in range(first, first + count):
             rng = random.Random(f"{changes.digest}/{label}/{number}")
             ratio = share * math.exp(rng.gauss(0, 0.005))
-            heat.replicates.append((make_session(ratio, benchmark="summary", number=number),))
-        return heat
+            batch.replicates.append((make_session(ratio, benchmark="summary", number=number),))
+        return batch
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def test_repair_and_combinations_each_find_what_the_other_cannot(run, project, t
 
 def test_the_record_answers_all_that_is_asked_and_its_mistake_is_repaired(run, project, tmp_path):
     (words,) = demo_commands("optimize")
-    assert words[words.index("--lines") + 1] == str(LINES)
+    assert words[words.index("--lineages") + 1] == str(LINEAGES)
     assert words[words.index("--max-candidates") + 1] == str(MOST_CANDIDATES)
     given = [word.replace("artifacts/tidy/", f"{project}/") for word in words]
     given[given.index("--output") + 1] = tmp_path / "out"

@@ -1,4 +1,4 @@
-"""What the guides to optimising list is what there is, and what they show can be read and run."""
+"""What the guides to optimizing list is what there is, and what they show can be read and run."""
 
 import ast
 import dataclasses
@@ -17,15 +17,20 @@ from fairtrial.cli.main import cli
 from fairtrial.core import build_record, field_types, plugins
 from fairtrial.core.fields import field_docs
 from fairtrial.llm import PRICES, PRICES_DATE
-from fairtrial.optimize import Brief, Optimise, Request, RequestKind, Tried
+from fairtrial.optimize import (
+    Brief,
+    OptimizationResult,
+    Optimizer,
+    Request,
+    RequestKind,
+    Tried,
+)
 from fairtrial.optimize.code_problem import UNITS
-from fairtrial.optimize.optimizer import Optimised
-from fairtrial.optimize.scheduler import Stream
 from fairtrial.study.extensions import extra_tables
 from fairtrial.study.report import codebook
 
 ROOT = Path(__file__).parents[2]
-NAMES = ("optimising", "connecting", "verdicts", "artifacts")
+NAMES = ("optimizing", "connecting", "verdicts", "artifacts")
 TUTORIALS = ("tutorial-researcher", "tutorial-engineer", "tutorial-builder")
 GUIDES = {name: (ROOT / "docs" / f"{name}.md").read_text("utf-8") for name in (*NAMES, *TUTORIALS)}
 PROPOSERS = sorted(plugins.names("proposers"))
@@ -75,13 +80,14 @@ def options_of(cls):
 
 
 def test_the_options_of_the_agent_are_listed():
-    told = rows(section("optimising", "Options of `optimise`"))
-    assert [row[:2] for row in told] == options_of(Optimise)
+    told = rows(section("optimizing", "Options of `optimize`"))
+    assert [row[:2] for row in told] == options_of(Optimizer)
+    assert {row[0].strip("`"): row[2] for row in told} == field_docs(Optimizer)
 
 
 @pytest.mark.parametrize("name", PROPOSERS)
 def test_the_options_of_each_proposer_are_listed_as_they_say_themselves(name):
-    guide = "optimising" if name in ("codemod", "patches") else "connecting"
+    guide = "optimizing" if name in ("codemod", "patches") else "connecting"
     told = rows(section(guide, f"Options of `{name}`"))
     cls = plugins.load("proposers", name)
     assert [row[:2] for row in told] == options_of(cls)
@@ -89,29 +95,22 @@ def test_the_options_of_each_proposer_are_listed_as_they_say_themselves(name):
 
 
 def test_the_proposers_are_those_there_are():
-    told = [row[0].strip("`") for row in rows(section("optimising", "Who proposes"))]
+    told = [row[0].strip("`") for row in rows(section("optimizing", "Who proposes"))]
     assert sorted(told) == PROPOSERS
 
 
 def test_the_commands_options_are_those_there_are():
     command = cli.get_command(click.Context(cli), "optimize")
     known = {flag for each in command.params for flag in each.opts if flag.startswith("--")}
-    told = rows(section("optimising", "The command"))
+    told = rows(section("optimizing", "The command"))
     assert {row[0].strip("`").split()[0] for row in told} == known - {"--help"}
 
 
 def test_the_keys_of_the_json_are_listed():
-    told = rows(section("optimising", "JSON and exit codes"))
+    told = rows(section("optimizing", "JSON and exit codes"))
     keys = {key for row in told for key in re.findall(r"`(\w+)`", row[0])}
-    stream = Stream.__new__(Stream)
-    stream.judgements, stream.spent = {}, _Nothing()
-    stream._loop = _Nothing()
-    own = Optimised(stream, None).as_output().keys() - {"edits"}
+    own = OptimizationResult().to_output().keys() - {"edits"}
     assert keys == own | {"ok", "output_dir", "is_new", "done"}
-
-
-class _Nothing:
-    tokens, cost_usd, is_cost_known, why_over = 0, 0.0, True, ""
 
 
 def test_the_prices_are_those_that_are_known():
@@ -140,7 +139,7 @@ def test_the_columns_of_samples_are_listed():
 
 def test_the_evaluations_of_code_problems_are_listed():
     for guide, line in (
-        ("optimising", "A run has the evaluations"),
+        ("optimizing", "A run has the evaluations"),
         ("artifacts", "has eleven, in"),
     ):
         (text,) = (each for each in GUIDES[guide].splitlines() if line in each)
@@ -161,7 +160,7 @@ def snippets():
 def test_agents_and_their_proposers_can_be_made(snippet):
     for agent in snippet["agents"].values():
         mistakes = []
-        made = build_record(Optimise, agent["options"], (), mistakes)
+        made = build_record(Optimizer, agent["options"], (), mistakes)
         build_record(plugins.load("proposers", made.proposer), made.proposer_options, (), mistakes)
         assert mistakes == []
     if "study_id" in snippet:

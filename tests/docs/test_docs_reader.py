@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from simulated_study_kit import make_study, simulate
 
-from fairtrial import Optimise, StudyError
+from fairtrial import Optimizer, StudyError
 from fairtrial.arena import Arena, ArenaSettings
 from fairtrial.optimize.candidates_table import COLUMNS
 from fairtrial.study.report.codebook import RUNS
@@ -55,9 +55,9 @@ def test_no_two_guides_copy_a_project_to_the_same_place():
 
 
 def test_the_api_tells_how_to_hear_what_is_going_on():
-    assert "say" in ArenaSettings.__dataclass_fields__
+    assert "emit" in ArenaSettings.__dataclass_fields__
     for guide in ("api.md", "tutorial-builder.md"):
-        assert "`ArenaSettings(say=print)`" in read(guide)
+        assert "`ArenaSettings(emit=print)`" in read(guide)
 
 
 def test_the_api_lists_what_an_arena_has():
@@ -65,13 +65,13 @@ def test_the_api_lists_what_an_arena_has():
     told = set(re.findall(r"^- `(\w+)|; `(\w+)", listed, re.M))
     names = {first or second for first, second in told}
     # What hands the winner over, and reads diffs for it, is our own affair.
-    own = {name for name in vars(Arena) if not name.startswith("_")} - {"parts", "read_all"}
+    own = {name for name in vars(Arena) if not name.startswith("_")} - {"make_workshop", "read_all"}
     assert names == own
 
 
 def test_a_function_is_no_option_and_the_api_says_so():
     with pytest.raises(StudyError, match=r"proposer_options\.use: a value of type function can't"):
-        Optimise(proposer="function", proposer_options={"use": lambda brief, request: None})
+        Optimizer(proposer="function", proposer_options={"use": lambda brief, request: None})
     assert '`{"use": propose}` is refused' in read("api.md")
 
 

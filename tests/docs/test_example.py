@@ -87,7 +87,7 @@ def test_each_candidate_of_the_example_gets_the_verdict_it_deserves(
 
 def in_a_hurry(arena: Arena) -> Arena:
     """The same tests with little time, of which others had enough: who hangs uses it up."""
-    ground, (trial, *_), rules = arena.parts()
+    ground, trial, rules = arena.resources, arena.checks[0], arena.path_rules
     assert isinstance(trial, PreparedPytestCheck)
     return Arena(ground, [replace(trial, check=replace(trial.check, timeout_s=2.0))], rules, ())
 

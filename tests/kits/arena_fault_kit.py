@@ -1,4 +1,4 @@
-"""Evaluations as processes of their own, made to be disturbed; and whatever may be left of them.
+"""Evaluations in separate processes, to be disturbed; and what they leave behind.
 
 Each runs under a guard that adopts all it leaves behind: the guard ends when the last process of an
 evaluation is gone, in whatever session or namespace it was.
@@ -23,8 +23,8 @@ from fairtrial.sandbox.selection import FULL_SANDBOXES, try_sandbox
 
 PATIENCE_S = 180.0
 SOON_S = 60.0
-"""How long the last processes may take to go, on a machine that is busy with other tests."""
-WORKING = [each.name for each in FULL_SANDBOXES if not try_sandbox(each)]
+"""How long the last processes may take to end, on a machine that is busy with other tests."""
+WORKING = [item.name for item in FULL_SANDBOXES if not try_sandbox(item)]
 MODULE = """
 import pluggy
 
@@ -136,7 +136,7 @@ from pathlib import Path
 from fairtrial.sandbox import selection as choosing
 from fairtrial.sandbox import host_lock as quiet
 quiet.HOST_FOLDER, sandboxes = Path(sys.argv[1]), sys.argv[2].split(",")
-choosing.FULL = tuple(each for each in choosing.FULL if each.name in sandboxes)
+choosing.FULL_SANDBOXES = tuple(each for each in choosing.FULL if each.name in sandboxes)
 del sys.argv[1:3]
 from fairtrial.cli.main import main
 main()
@@ -145,9 +145,9 @@ main()
 LIBRARY = """
 import sys
 from pathlib import Path
-from fairtrial import ArenaSettings, judge_candidates, load_problem
+from fairtrial.arena import ArenaSettings, judge_candidates, load_problem
 settings = ArenaSettings(timing="none",
-    lock_folder=Path(sys.argv[1]), say=lambda text: print(text, file=sys.stderr, flush=True)
+    lock_folder=Path(sys.argv[1]), emit=lambda event: print(event, file=sys.stderr, flush=True)
 )
 judge_candidates(load_problem(sys.argv[2]), sys.argv[3:], settings=settings)
 """
@@ -167,7 +167,7 @@ anyio.run(run, Path(sys.argv[1]))
 
 
 class Site:
-    """A repository with a problem, candidates, and folders that nobody else uses."""
+    """A repository with a problem, candidates, and private folders."""
 
     def __init__(self, folder, nursery):
         self.folder, self.nursery = folder, nursery
@@ -175,8 +175,8 @@ class Site:
         self.home, self.temp, self.cache, self.locks = (
             folder / name for name in ("home", "temp", "cache", "locks")
         )
-        for each in (self.home, self.temp, self.cache, self.locks):
-            each.mkdir(parents=True)
+        for item in (self.home, self.temp, self.cache, self.locks):
+            item.mkdir(parents=True)
         make_repository(
             self.top,
             {
@@ -218,7 +218,7 @@ class Site:
         return Running(self, words, env, program)
 
     def variables(self):
-        """What keeps a command to this site."""
+        """Return the variables that keep a command to this site."""
         return {
             "FAIRTRIAL_HOME": str(self.home),
             "TMPDIR": str(self.temp),
@@ -231,18 +231,18 @@ class Site:
         write_files(self.folder / "candidates", files)
 
     def files(self):
-        """All that lies about, except for the lock's own files, which stay for the next one."""
+        """List all remaining files, except for those of the lock."""
         places = [self.home / "arena", self.temp, self.cache]
-        return sorted(str(each) for place in places if place.exists() for each in place.iterdir())
+        return sorted(str(path) for place in places if place.exists() for path in place.iterdir())
 
     def locked(self):
-        """The files that somebody holds a lock of."""
+        """List the files that are locked."""
         files = [*self.locks.iterdir(), *self.home.glob("arena/*/lock")]
         return [str(file) for file in files if file.is_file() and is_locked(file)]
 
 
 def is_locked(file):
-    """Whether somebody holds the lock of a file."""
+    """Return whether a file is locked."""
     with suppress(FileNotFoundError), file.open("rb") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -301,7 +301,7 @@ class Running:
 
     def verdicts(self):
         """By name; of a command that was asked for --json."""
-        return {each["name"]: each["verdict"] for each in json.loads(self.out)["candidates"]}
+        return {load["name"]: load["verdict"] for load in json.loads(self.out)["candidates"]}
 
     def send(self, number, *, to_group=False):
         """A signal, if it isn't over by itself: how it ended will tell."""
@@ -313,11 +313,11 @@ class Running:
         return int(self._hear(PATIENCE_S))
 
     def await_nobody(self):
-        """None of its processes is left, soon."""
+        """Wait until all of its processes have ended."""
         assert self._hear(SOON_S) == "empty"
 
     def await_true(self, condition):
-        """Until it comes true."""
+        """Wait until a condition is true."""
         deadline = time.monotonic() + PATIENCE_S
         while not (found := condition(self)):
             is_over = self._listen(0.004)
@@ -336,7 +336,7 @@ class Running:
     def begun(self):
         """The slots in which a candidate waits."""
         pool = self.pool()
-        return [] if pool is None else [each.parent for each in pool.glob("*/begun")]
+        return [] if pool is None else [path.parent for path in pool.glob("*/begun")]
 
     def let_go(self):
         """Tell waiting candidates to go on."""

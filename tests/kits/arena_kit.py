@@ -1,4 +1,4 @@
-"""An arena around checks that are written in the test: for what the arena itself does."""
+"""An arena around checks that are functions of the test."""
 
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -6,25 +6,26 @@ from pathlib import Path
 
 import anyio
 
-from fairtrial.arena import Arena, Basis, Candidate, Check, CodeProblem, FileState, WorktreePool
+from fairtrial.arena import Arena, Basis, Candidate, Check, CodeProblem, FileState
 from fairtrial.arena.candidates.paths import PathRules
 from fairtrial.arena.checks.prepared_check import CheckRun
-from fairtrial.arena.disk_guard import Room
+from fairtrial.arena.disk_guard import DiskGuard
 from fairtrial.arena.interpreter import Interpreter
-from fairtrial.arena.resources import Ground
+from fairtrial.arena.resources import ArenaResources
+from fairtrial.arena.slots.pool import WorktreePool
 from fairtrial.sandbox import HostLock, Plain
 
 PYTHON = Interpreter(Path("/usr/bin/python3"), (3, 11, 0), (), False)
 
 
 def whole(name, text, path="src/mod.py", **more):
-    """A candidate that is one file, written out."""
+    """Return a candidate that is one whole file."""
     return Candidate(name, files={path: FileState(text.encode())}, **more)
 
 
 @dataclass
 class Watched:
-    """A check that is a function of the slot's module; counts who is in it."""
+    """A prepared check that calls a function with the slot's module; counts concurrent runs."""
 
     judge: object
     label: str = "check[0]"
@@ -50,13 +51,13 @@ class Watched:
 
 
 @asynccontextmanager
-async def arena_of(top, *trials, slots=2, cores=2, lock_folder=None, base=(), build=()):
-    """An arena with these checks; the host's lock is the test's own."""
+async def arena_of(top, *checks, slots=2, cores=2, lock_folder=None, base=(), build=()):
+    """Open an arena with these checks and a host lock of its own."""
     problem = CodeProblem(
         "kit", editable=("src/**/*.py",), check=(Check(command=("true",)),), build=build, folder=top
     )
     async with WorktreePool(top, slots) as pool:
-        ground = Ground(
+        resources = ArenaResources(
             problem=problem,
             interpreter=PYTHON,
             sandbox=Plain(),
@@ -66,6 +67,6 @@ async def arena_of(top, *trials, slots=2, cores=2, lock_folder=None, base=(), bu
             included=(),
             cores=anyio.Semaphore(cores),
             lock=HostLock(lock_folder or top.parent),
-            room=Room(pool.snapshot.repo.parent),
+            disk_guard=DiskGuard(pool.snapshot.repo.parent),
         )
-        yield Arena(ground, trials, PathRules.from_problem(problem), base), ground
+        yield Arena(resources, checks, PathRules.from_problem(problem), base), resources

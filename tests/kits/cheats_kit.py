@@ -201,7 +201,8 @@ WRONG = {
     "wrong only while it is timed": """
         import sys
         def work(numbers):
-            if sys.argv[0].endswith("timed_worker.py") or "_fairtrial_harness.frames" in sys.modules:
+            is_timed = sys.argv[0].endswith("timed_worker.py")
+            if is_timed or "_fairtrial_harness.frames" in sys.modules:
                 return [number * 7 for number in numbers]
             return _work(numbers)
     """,

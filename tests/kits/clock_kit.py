@@ -27,10 +27,10 @@ from fairtrial.arena import (
     open_arena,
 )
 from fairtrial.arena.timing import function_benchmark as calls
-from fairtrial.arena.timing.bench import Heat
-from fairtrial.arena.timing.function_benchmark import CallMeter
+from fairtrial.arena.timing.bench import SessionBatch
+from fairtrial.arena.timing.function_benchmark import FunctionBenchmark
 from fairtrial.arena.timing.session import Schedule
-from fairtrial.arena.timing.worker_channel import Reply
+from fairtrial.arena.timing.worker_channel import WorkerReply
 
 PATIENCE_S = 180.0
 ARMS = ("base", "candidate")
@@ -51,7 +51,7 @@ def double(case):
 
 @dataclass
 class SimWorker:
-    """A `Talk` whose clock is a sum: nothing takes longer than the test says.
+    """A `TurnChannel` whose clock is a sum: nothing takes longer than the test says.
 
     log: what it was asked, as (arm, letter, payload); both workers of a session share one
     function: what a call reports
@@ -99,7 +99,9 @@ class SimWorker:
             raise self.errors[letter, before]
         wall_s, cpu_s, answer = self._do(letter, payload)
         self._used_s += cpu_s
-        return Reply(self.answers.get(letter, answer), wall_s, cpu_s if self.knows_cpu else None)
+        return WorkerReply(
+            self.answers.get(letter, answer), wall_s, cpu_s if self.knows_cpu else None
+        )
 
     def _do(self, letter, payload):
         count = len(self._cases)
@@ -149,15 +151,17 @@ def make_session(ratio, *, benchmark="b", number=0, rounds=5, cpu_ratio=None, **
     """A session whose candidate takes `ratio` times as long as the base; the first round lies."""
     samples = [Sample(-1, 0, "base", 0, 1e-4, 1e-4, is_kept=False) for _ in range(3)]
     cpu_ratio = ratio if cpu_ratio is None else cpu_ratio
-    for each in range(rounds + 1):
-        lies = 50.0 if each == 0 else 1.0
-        drift = 1 + each / 10
-        for place, arm in enumerate(ARMS if each % 2 else reversed(ARMS)):
+    for round_number in range(rounds + 1):
+        lies = 50.0 if round_number == 0 else 1.0
+        drift = 1 + round_number / 10
+        for place, arm in enumerate(ARMS if round_number % 2 else reversed(ARMS)):
             wall_s, cpu_s = (
                 drift * 2e-3 * (factor * lies if arm == "candidate" else 1.0) + 1e-4
                 for factor in (ratio, cpu_ratio)
             )
-            samples.append(Sample(each, place, arm, 4, wall_s, cpu_s, is_kept=each > 0))
+            samples.append(
+                Sample(round_number, place, arm, 4, wall_s, cpu_s, is_kept=round_number > 0)
+            )
     return Session(benchmark, number, tuple(samples), 0.25, **more)
 
 
@@ -191,20 +195,20 @@ class SimTimer:
 
     async def run(self, changes, label, first, count, budget_s):
         name = changes.digest
-        heat, numbers = Heat(waited_s=0.125), range(first, first + count)
+        batch, numbers = SessionBatch(waited_s=0.125), range(first, first + count)
         for number in numbers:
             deed = self.deeds.get((name, number))
             if isinstance(deed, Exception):
                 raise deed
-            heat.rejection = deed
+            batch.rejection = deed
             if deed is not None:
                 break
-            heat.replicates.append(self._replicate(name, label, number))
-            heat.seconds += self.session_s
-            if heat.seconds + self.session_s / 2 > budget_s:
+            batch.replicates.append(self._replicate(name, label, number))
+            batch.seconds += self.session_s
+            if batch.seconds + self.session_s / 2 > budget_s:
                 break
-        self.log.append((name, label, first, count, len(heat.replicates)))
-        return heat
+        self.log.append((name, label, first, count, len(batch.replicates)))
+        return batch
 
     def _replicate(self, name, label, number):
         speeds = self.speeds[name]
@@ -269,7 +273,7 @@ class Site:
 
     def __init__(self, portal, arena, bench, locks):
         self.portal, self.arena, self.locks = portal, arena, locks
-        has_calls = any(each.call for each in arena.problem.bench)
+        has_calls = any(benchmark.call for benchmark in arena.problem.bench)
         schedule = {"calls": 2, "rounds": 3, "timeout_s": PATIENCE_S}
         self.bench = with_schedule(bench, **schedule) if has_calls else bench
         self.call = portal.call
@@ -282,16 +286,21 @@ class Site:
 
 def with_schedule(bench, **changes):
     """The same bench with other sessions."""
-    meters = [
-        replace(each, meter=replace(each.meter, schedule=replace(each.meter.schedule, **changes)))
-        for each in bench.meters
+    benchmarks = [
+        replace(
+            benchmark,
+            benchmark=replace(
+                benchmark.benchmark, schedule=replace(benchmark.benchmark.schedule, **changes)
+            ),
+        )
+        for benchmark in bench.benchmarks
     ]
-    return replace(bench, meters=tuple(meters))
+    return replace(bench, benchmarks=tuple(benchmarks))
 
 
 @contextmanager
 def open_site(folder, files=None, *, slots=1, locks=None, **problem):
-    """A repository, an arena and a bench, with a lock that nobody else has."""
+    """Open an arena and a bench on a tiny repository, with a private lock."""
     if locks is None:
         locks = folder / "locks"
         locks.mkdir()
@@ -310,7 +319,7 @@ def open_site(folder, files=None, *, slots=1, locks=None, **problem):
 
 @dataclass
 class Meddler:
-    """A line to a real worker; does a deed right before the worker is asked something.
+    """A channel to a real worker that calls a function right before a request.
 
     at: the letter, and how many times it was asked that before
     within_s: how long we wait for that reply; as long as for all others if it is 0
@@ -338,45 +347,45 @@ class Meddler:
 
 
 def meddle(monkeypatch, *, arm="candidate", at=(b"G", 3), deed=lambda line: None, within_s=0.0):
-    """From now on sessions are listened to, and disturbed; what both workers said, by session."""
+    """Record and disturb all sessions from now on; return what both workers said, by session."""
     sessions = []
     take_turns = calls.take_turns
 
     def take(lines, *rest):
         log = []
         sessions.append(log)
-        talks = {
+        channels = {
             each: Meddler(each, line, log, deed, at if each == arm else (b"", 0), within_s)
             for each, line in lines.items()
         }
-        return take_turns(talks, *rest)
+        return take_turns(channels, *rest)
 
     monkeypatch.setattr(calls, "take_turns", take)
     return sessions
 
 
 def record_sessions(setattr=setattr):
-    """From now on, when each session began and ended, by the clock that all processes share."""
+    """Record when each session begins and ends, by the clock that all processes share."""
     records = []
-    run = CallMeter.run
+    run = FunctionBenchmark.run
 
-    async def recorded(self, duel, number):
+    async def recorded(self, setup, number):
         began = time.monotonic()
-        session = await run(self, duel, number)
+        session = await run(self, setup, number)
         records.append((began, time.monotonic()))
         return session
 
-    setattr(CallMeter, "run", recorded)
+    setattr(FunctionBenchmark, "run", recorded)
     return records
 
 
 def pid_of(line):
-    """The process at the other end, as the kernel's clock has it."""
+    """Return the worker's process id, from the kernel's clock."""
     return ~(line._clock >> 3)
 
 
-def find_workers(program="turns.py"):
-    """The processes below ours that run one of our guests."""
+def find_workers(program="timed_worker.py"):
+    """Return the processes below this one that run a program of the harness."""
     return [pid for pid, argv in list_below(os.getpid()) if program in argv]
 
 

@@ -1,4 +1,4 @@
-"""A user's repository, a snapshot of it, and a candidate's changes as they are taken over."""
+"""A user's repository, a snapshot of it, and a candidate's edits."""
 
 import os
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ FILES = {
 
 @dataclass
 class User:
-    """Somebody with a repository; what they did by the time of the snapshot is in it."""
+    """A user with a repository, and a snapshot of it."""
 
     top: Path
     snapshot: Snapshot = None
@@ -48,7 +48,7 @@ class User:
         return self
 
     def edits(self, files):
-        """A candidate that wants these files: texts, states, or None for one that goes."""
+        """Return a candidate's edits: texts or states of files, or None to remove one."""
         states = {
             path: FileState(state.encode()) if isinstance(state, str) else state
             for path, state in files.items()
@@ -56,10 +56,10 @@ class User:
         return anyio.run(read_edits, Changes(states, "d"), self.snapshot)
 
     def own(self):
-        """What must not change while a branch is made, by path: tree, index, HEAD, config."""
+        """Return all that must not change while a branch is made: tree, index, HEAD, config."""
         kept = {}
         for folder, folders, names in os.walk(self.top):
-            folders[:] = [each for each in folders if each not in ("objects", "logs", "refs")]
+            folders[:] = [item for item in folders if item not in ("objects", "logs", "refs")]
             for name in names:
                 place = Path(folder, name)
                 status = place.lstat()
@@ -69,7 +69,7 @@ class User:
 
 
 def make_user(folder, files=None):
-    """A repository with these files, committed by somebody with a name."""
+    """Make a repository with these files and a git identity."""
     top = make_repository(folder / "user", FILES if files is None else files)
     user = User(top)
     user.git("config", "user.name", "Ada")

@@ -1,6 +1,6 @@
-"""Makes `examples/tidy/recorded.jsonl`: a chat optimisation whose model answers what stands here.
+"""Makes `examples/tidy/recorded.jsonl`: a chat optimization whose model answers what stands here.
 
-    python tests/demo_recording.py
+    python tests/kits/demo_recording.py
 
 The proposer, the protocol, the checks and the clock are real; only the model is a script. Whoever
 changes the project or what requests are known by has to make the record anew.
@@ -16,15 +16,15 @@ from pathlib import Path
 from llm_kit import KEY, KEY_VARIABLE, says, serving
 
 from fairtrial.arena import load_problem
-from fairtrial.optimize import Optimise
+from fairtrial.core import ignore_event
+from fairtrial.optimize import Optimizer
 from fairtrial.optimize.journal import REPLY
 from fairtrial.optimize.proposers.replay import write_records
-from fairtrial.optimize.watching import Watchers
 from fairtrial.study import Condition, RunSpec, Task
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "tidy"
 RECORD = EXAMPLE / "recorded.jsonl"
-LINES, MOST_CANDIDATES = 2, 6
+LINEAGES, MOST_CANDIDATES = 2, 6
 
 _LOOP = """\
     kept: list[str] = []
@@ -97,7 +97,7 @@ def copy_example(folder):
 
 
 def make_record(path):
-    """Let the scripted model optimise the project, and write down what it said."""
+    """Let the scripted model optimize the project, and write down what it said."""
     os.environ[KEY_VARIABLE] = KEY
     with tempfile.TemporaryDirectory() as folder, serving(*[answer] * 20) as server:
         problem = load_problem(copy_example(Path(folder, "tidy")) / "problem.yaml")
@@ -108,12 +108,12 @@ def make_record(path):
             "answer": "search_replace",
             "prices": {"a-script": (1.0, 4.0)},
         }
-        agent = Optimise(
-            "chat", options, lines=LINES, max_candidates=MOST_CANDIDATES, unsandboxed=True
+        agent = Optimizer(
+            "chat", options, lineages=LINEAGES, max_candidates=MOST_CANDIDATES, unsandboxed=True
         )
         spec = RunSpec("run-0", "demo", "cond-0", "tidy", 1, 0, None, None)
         task = Task(None, Condition("cond-0", {}), spec)
-        asyncio.run(agent.optimise(problem, task, Watchers(())))
+        asyncio.run(agent.optimize(problem, task, ignore_event))
     replies = [each.data for each in task.journal.entries() if each.kind == REPLY]
     write_records(path, sorted(replies, key=lambda each: each["key"]))
 

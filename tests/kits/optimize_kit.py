@@ -1,4 +1,4 @@
-"""Optimisations as processes of their own: a scripted proposer, a simulated clock, kills by place.
+"""Optimizations as processes of their own: a scripted proposer, a simulated clock, kills by place.
 
 The command is the real one. What is put into its process (`become_command`) comes from variables
 that only this kit knows: `KIT_INSTANT` is where it dies, `KIT_TIMER` who holds the clock. Every
@@ -27,18 +27,25 @@ from repository_kit import fingerprint, make_repository, run_git
 from fairtrial.arena import (
     Arena,
     Bench,
+    CandidateJudged,
+    CheckStarted,
+    TimingProgress,
 )
 from fairtrial.arena.timing import function_benchmark as calls
-from fairtrial.arena.timing.bench import Heat
+from fairtrial.arena.timing.bench import SessionBatch
 from fairtrial.cli import optimize
+from fairtrial.cli.event_text import describe_event
 from fairtrial.cli.main import main
+from fairtrial.core import emit_to_all
 from fairtrial.optimize import (
-    Watcher,
-    confirmation as winner,
-    optimizer as agent,
+    CandidateEntered,
+    CandidatePassed,
+    ProposalReceived,
+    ProposalRequested,
+    confirmation,
+    optimizer,
 )
-from fairtrial.optimize.scheduler import Stream
-from fairtrial.optimize.watching import Watchers, with_watcher
+from fairtrial.optimize.scheduler import Scheduler
 from fairtrial.sandbox import host_lock as quiet
 from fairtrial.study.agents.journal import Journal
 from fairtrial.study.runner import run as engine_run
@@ -52,13 +59,14 @@ MODULE = (
     "def total(n):\n    return sum([i for i in range(n) for _ in range({})]) // {}\n"
     "\n\ndef other():\n    return 7\n"
 )
-# Line 0 is right and gets better, line 1 is wrong, and mended comes to the same as line 0, line 2
-# is slower than the base and then gives up: its second is the base itself. The others meet each
-# other and the first ones, in whatever order they come.
+# Lineage 0 is right and gets better, lineage 1 is wrong, and repaired comes to the same as lineage
+# 0, lineage 2 is slower than the base and then gives up: its second is the base itself. The others
+# meet each other and the first ones, in whatever order they come.
 PROPOSING = f'''
 import os, random, time
 from pathlib import Path
-from fairtrial import Candidate, FileState, LabError
+from fairtrial import Candidate, LabError
+from fairtrial.arena import FileState
 from fairtrial.study.runner import control
 from fairtrial.optimize.proposals import Reply, Usage
 
@@ -83,7 +91,7 @@ TEXTS = {{
 
 def propose(brief, request):
     """Counts its calls in a file: each of them would have to be paid for."""
-    name = f"{{request.kind.value}}/{{request.line}}"
+    name = f"{{request.kind.value}}/{{request.lineage}}"
     with open(os.environ["KIT_FOLDER"] + "/calls", "a") as file:
         file.write(name + "\\n")
     order = os.environ.get("KIT_ORDER")
@@ -97,7 +105,7 @@ def propose(brief, request):
     return Reply((Candidate(name.replace("/", "-"), files=files),), usage)
 
 def nothing(brief, request):
-    """Has nothing to propose, if it can be reached; may have the optimisation cancelled."""
+    """Has nothing to propose, if it can be reached; may have the optimization cancelled."""
     folder = os.environ["KIT_FOLDER"]
     if os.path.exists(folder + "/down"):
         raise LabError("the network is down")
@@ -121,10 +129,10 @@ PROBLEM = {
     "budget_s": 60,
 }
 TREE = (
-    *("candidate_id", "parent_id", "line", "step", "kind", "name", "digest", "duplicate_of"),
+    *("candidate_id", "parent_id", "lineage", "step", "kind", "name", "digest", "duplicate_of"),
     *("verdict", "ratio", "low", "high", "sessions", "adopt"),
 )
-ASKING = ("--agent", "function", "--option", "use=proposing:propose", "--lines", "3")
+ASKING = ("--agent", "function", "--option", "use=proposing:propose", "--lineages", "3")
 NOTHING = ("--agent", "function", "--option", "use=proposing:nothing")
 
 
@@ -161,12 +169,12 @@ class SimBench:
         pass_by(f"timing {label}")
         (state,) = changes.files.values()
         times = int(re.search(rb"range\((\d+)\)\]", state.content)[1])
-        heat = Heat(seconds=0.01)
+        batch = SessionBatch(seconds=0.01)
         for number in range(first, first + count):
             rng = random.Random(f"{times}/{label.partition('/')[0]}/{number}")
             ratio = math.exp(rng.gauss(math.log(times / 32), 0.001))
-            heat.replicates.append((make_session(ratio, benchmark="total", number=number),))
-        return heat
+            batch.replicates.append((make_session(ratio, benchmark="total", number=number),))
+        return batch
 
 
 def simulate_clock():
@@ -189,95 +197,87 @@ def shorten_sessions():
     def choose_short(*given):
         return replace(choose(*given), calls=4, rounds=4)
 
-    async def take_known(bench, duel, number):
-        (taken,) = await take_replicate(bench, duel, number)
-        ratio = math.exp(random.Random(f"{duel.seed}/{number}").gauss(math.log(0.5), 0.001))
+    async def take_known(bench, setup, number):
+        (taken,) = await take_replicate(bench, setup, number)
+        ratio = math.exp(random.Random(f"{setup.seed}/{number}").gauss(math.log(0.5), 0.001))
         known = make_session(ratio, benchmark="total", number=number)
         return (replace(known, rejection=taken.rejection),)
 
     calls.choose_schedule, Bench._take_replicate = choose_short, take_known
 
 
-class Spy(Watcher):
-    """Passes by whatever a watcher is told."""
-
-    def say(self, text):
+def pass_by_event(event):
+    """Pass by whatever is emitted."""
+    if isinstance(event, ProposalRequested):
+        pass_by(f"asked {event.kind.value}/{event.lineage}")
+    elif isinstance(event, ProposalReceived):
+        pass_by(f"replied {event.kind.value}/{event.lineage}")
+    elif isinstance(event, CandidateEntered):
+        pass_by(f"entered {event.candidate_id}")
+    elif isinstance(event, CheckStarted):
+        pass_by(f"checking {event.candidate_id}")
+    elif isinstance(event, CandidatePassed):
+        pass_by(f"passed {event.candidate_id}")
+    elif isinstance(event, TimingProgress):
+        pass_by(f"timed {event.candidate_id}")
+    elif isinstance(event, CandidateJudged):
+        pass_by(f"judged {event.candidate_id}")
+    elif text := describe_event(event):
         pass_by(f"say {text}")
-
-    def asked(self, request):
-        pass_by(f"asked {request.kind.value}/{request.line}")
-
-    def replied(self, request, reply):
-        pass_by(f"replied {request.kind.value}/{request.line}")
-
-    def entered(self, entry, candidate):
-        pass_by(f"entered {entry.id}")
-
-    def checking(self, entry):
-        pass_by(f"checking {entry.id}")
-
-    def passed(self, entry):
-        pass_by(f"passed {entry.id}")
-
-    def timing(self, entry, sessions, estimate):
-        pass_by(f"timed {entry.id}")
-
-    def judged(self, entry, judgement, diff):
-        pass_by(f"judged {entry.id}")
 
 
 def mark_places():
     """Put the places into the code of this process."""
-    append, is_time = Journal.append, Stream._is_time
+    append, is_time = Journal.append, Scheduler._is_time
     take_replicate, take_turns = Bench._take_replicate, calls.take_turns
-    prepare_proposer = agent.prepare_proposer
+    opened_proposer, record_events = optimizer.opened_proposer, optimizer.record_events
     sessions = []
 
     def note_append(journal, kind, data, **paid):
         name = ""
         if kind in ("reply", "step"):
-            name = " {kind}/{line}".format(**data["request"])
+            name = " {kind}/{lineage}".format(**data["request"])
         elif kind == "verdict":
             name = f" {data['name']}"
         pass_by(f"before {kind}{name}")
         append(journal, kind, data, **paid)
         pass_by(f"committed {kind}{name}")
 
-    def note_waiting(stream):
-        for each in stream._waiting:
-            pass_by(f"waiting {each.entry.id}")
-        return is_time(stream)
+    def note_waiting(scheduler):
+        for waiting in scheduler._waiting:
+            pass_by(f"waiting {waiting.entry.id}")
+        return is_time(scheduler)
 
-    async def note_session(bench, duel, number):
-        sessions.append(f"session {number} of {duel.seed.partition('/')[2]}")
-        return await take_replicate(bench, duel, number)
+    async def note_session(bench, setup, number):
+        sessions.append(f"session {number} of {setup.seed.partition('/')[2]}")
+        return await take_replicate(bench, setup, number)
 
     def note_turns(*arguments):
         pass_by(sessions[-1])  # both workers are there by now
         return take_turns(*arguments)
 
+    @asynccontextmanager
     async def note_proposer(proposer, arena):
-        ready = await prepare_proposer(proposer, arena)
-        target = getattr(ready, "target", None)
-        if target is None:  # it is asked by other means
-            return ready
+        async with opened_proposer(proposer, arena) as opened:
+            target = getattr(opened, "target", None)
+            if target is not None:  # else it is asked by other means
 
-        def note_call(brief, request):
-            reply = target(brief, request)
-            pass_by(f"asking {request.kind.value}/{request.line}")
-            return reply
+                def note_call(brief, request):
+                    reply = target(brief, request)
+                    pass_by(f"asking {request.kind.value}/{request.lineage}")
+                    return reply
 
-        object.__setattr__(ready, "target", note_call)
-        return ready
+                object.__setattr__(opened, "target", note_call)
+            yield opened
 
-    Journal.append, Stream._is_time = note_append, note_waiting
+    Journal.append, Scheduler._is_time = note_append, note_waiting
     Bench._take_replicate, calls.take_turns = note_session, note_turns
-    agent.prepare_proposer = note_proposer
-    agent.with_watcher = lambda own: Watchers((with_watcher(own), Spy()))
+    optimizer.opened_proposer = note_proposer
+    optimizer.record_events = lambda record: emit_to_all(record_events(record), pass_by_event)
     surround(calls, "calibrate", "calibrating")
-    surround(winner, "recheck", "rechecking")
-    surround(winner, "coverage", "coverage")
-    surround(winner, "profile", "profile")
+    surround(confirmation, "recheck", "rechecking")
+    surround(confirmation, "coverage", "coverage")
+    surround(confirmation, "profile", "profile")
     surround(engine_run, "export_tables", "tables")
     surround(export, "check_set", "tables written")
     surround(optimize, "write_patch", "patch")
@@ -300,7 +300,7 @@ def surround(module, name, place):
 # -- around it --
 
 
-class OptimiseNursery(Nursery):
+class OptimizeNursery(Nursery):
     """Forks processes that have all of this already."""
 
     def __init__(self):
@@ -312,7 +312,7 @@ class OptimiseNursery(Nursery):
         self.pid = self._process.pid
 
 
-class OptimiseSite(Site):
+class OptimizeSite(Site):
     """A small project, and folders that nobody else uses."""
 
     def __init__(self, folder, nursery, problem=()):
@@ -326,18 +326,18 @@ class OptimiseSite(Site):
         text = json.dumps({**PROBLEM, **dict(problem)})
         make_repository(self.top, {**FILES, "problem.yaml": text})
 
-    def optimise(self, *options, instant="", timer="simulated", asking=ASKING, **env):
+    def optimize(self, *options, instant="", timer="simulated", asking=ASKING, **env):
         """Start `fairtrial optimize`; it dies at its instant."""
         words = ["optimize", str(self.top / "problem.yaml"), *asking, "--output", "out", *options]
         if not WORKING:
             words.append("--unsandboxed")
         given = {"KIT_INSTANT": instant, "KIT_TIMER": timer, "KIT_FOLDER": str(self.folder), **env}
-        program = "from optimise_kit import become_command; become_command()"
+        program = "from optimize_kit import become_command; become_command()"
         return self.start(program, *words, cold=False, **given)
 
     def finish(self, *options, **more):
         """Let it run to its end: what it says of itself."""
-        with self.optimise("--json", *options, **more) as running:
+        with self.optimize("--json", *options, **more) as running:
             assert running.end() == 0, running.out + running.err
             running.await_nobody()
             return json.loads(running.out)

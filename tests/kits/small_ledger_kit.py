@@ -44,7 +44,7 @@ def body(**fields):
     }
 
 
-def verdict(value, name="score", **fields):
+def evaluation(value, name="score", **fields):
     return {
         "evaluator_id": "judge",
         "metric_name": name,

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 from fairtrial.core import StudyError
 from fairtrial.llm import PRICES, PRICES_DATE, cost_usd, find_price
-from fairtrial.optimize import Brief
+from fairtrial.optimize import Brief, PreflightContext
 from fairtrial.optimize.proposers.chat.proposer import Chat
 
 URL = "http://localhost:8000/v1"
@@ -57,7 +57,7 @@ def test_what_users_say_goes_before_the_table():
 
 def test_a_ceiling_needs_a_price():
     with pytest.raises(StudyError) as caught:
-        Chat(URL, "mine").check_ceiling(5.0)
+        Chat(URL, "mine").preflight(PreflightContext(max_cost_usd=5.0))
     [mistake] = caught.value.mistakes
     assert mistake.path == ("prices",)
     assert "'mine' is not known" in str(mistake)
@@ -73,7 +73,7 @@ def test_a_ceiling_needs_a_price():
     ],
 )
 def test_a_ceiling_that_can_be_kept(proposer, ceiling):
-    proposer.check_ceiling(ceiling)
+    proposer.preflight(PreflightContext(max_cost_usd=ceiling))
 
 
 def test_an_estimate_grows_with_the_files_and_is_bounded_by_max_tokens():

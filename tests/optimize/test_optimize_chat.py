@@ -1,6 +1,6 @@
-"""Whole optimisations by a model behind a real endpoint: the key, the record, money, failures.
+"""Whole optimizations by a model behind a real endpoint: the key, the record, money, failures.
 
-The clock is simulated (`optimise_kit`); the endpoint (`llm_kit`) answers by what it is asked, so
+The clock is simulated (`optimize_kit`); the endpoint (`llm_kit`) answers by what it is asked, so
 that it doesn't matter who comes first.
 """
 
@@ -26,8 +26,8 @@ from llm_kit import (
     serving,
     start_stream,
 )
-from optimize_kit import HERE, MODULE, PATIENCE_S, TREE, WORKING, OptimiseSite
-from test_cli_optimize import Desk
+from optimize_desk import Desk
+from optimize_kit import HERE, MODULE, PATIENCE_S, TREE, WORKING, OptimizeSite
 
 from fairtrial.cli.main import main
 from fairtrial.llm import Secret
@@ -56,7 +56,7 @@ def total(n):
 """
 SPIED = "keys: 0, all of True, and none is named"
 CLEAR, COPIES = "Look for a better algorithm first", "Look first at what is copied"
-"""What lines 0 and 2 are told, and no others."""
+"""What lineages 0 and 2 are told, and no others."""
 WORDS = {
     RequestKind.INITIAL: "Propose one change",
     RequestKind.REPAIR: "This attempt is wrong",
@@ -126,7 +126,7 @@ def by_chat(server, *options):
 
 def make_desk(folder, patch):
     patch.setenv(KEY_VARIABLE, KEY)
-    return Desk(OptimiseSite(folder, None), patch)
+    return Desk(OptimizeSite(folder, None), patch)
 
 
 @pytest.fixture
@@ -159,11 +159,11 @@ def assert_no_key(folder, *texts):
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """An optimisation by an endpoint that first repeats the key; what it said and was asked."""
+    """An optimization by an endpoint that first repeats the key; what it said and was asked."""
     with pytest.MonkeyPatch.context() as patch:
         desk = make_desk(tmp_path_factory.mktemp("chat"), patch)
         with serving(echoes_key(500), otherwise=model()) as server:
-            said = desk.optimise("--lines", "2", asking=by_chat(server))
+            said = desk.optimize("--lineages", "2", asking=by_chat(server))
         patch.delenv(KEY_VARIABLE)
         yield desk, said, server
 
@@ -179,7 +179,7 @@ def test_a_model_repairs_and_refines(finished):
         ("1.0", "initial", "rejected"),
         ("1.1", "repair", "faster"),
     ]
-    # The first was refused once; both lines are refined, and line 0 is adapted at last.
+    # The first was refused once; both lineages are refined, and lineage 0 is adapted at last.
     told = {kind.value: asked(server, words) for kind, words in WORDS.items()}
     assert told == {"initial": 3, "repair": 1, "refine": 2, "adapt": 1}
     assert cost_of_run(desk) == ("success", pytest.approx(6 * 0.004))
@@ -203,8 +203,8 @@ def test_the_record_of_it_says_the_same_without_a_request(finished):
     desk, _, server = finished
     before = len(server.seen)
     [record] = desk.site.folder.glob(f"out/workspaces/*/*/{REPLIES}")
-    asking = ("--agent", "replay", "--option", f"path={record}", "--lines", "2")
-    code, out, err = desk.optimise("--json", asking=asking, output="replayed")
+    asking = ("--agent", "replay", "--option", f"path={record}", "--lineages", "2")
+    code, out, err = desk.optimize("--json", asking=asking, output="replayed")
     assert code == 0, err
     assert json.loads(out)["tokens"] == 6 * 1_200
     assert tree_of(desk.site.folder / "replayed") == tree_of(desk.site.folder / "out")
@@ -214,8 +214,8 @@ def test_the_record_of_it_says_the_same_without_a_request(finished):
 def test_a_ceiling_ends_the_asking(desk):
     usage = {"prompt_tokens": 4_000, "completion_tokens": 800}
     with serving(otherwise=model(usage)) as server:
-        code, out, err = desk.optimise(
-            "--json", "--lines", "1", "--max-cost", "0.016", asking=by_chat(server)
+        code, out, err = desk.optimize(
+            "--json", "--lineages", "1", "--max-cost", "0.016", asking=by_chat(server)
         )
     assert code == 0, err
     found = json.loads(out)
@@ -224,18 +224,18 @@ def test_a_ceiling_ends_the_asking(desk):
     assert "money is used up" in found["why_over"]
 
 
-def test_neighbours_are_refined_in_one_request_and_who_is_left_out_alone(desk):
+def test_neighbors_are_refined_in_one_request_and_who_is_left_out_alone(desk):
     folder = desk.site.folder
     with serving(otherwise=model(think=think_together)) as server:
         words = by_chat(server)[2:]
         pairs = [pair.partition("=") for pair in words if pair != "--option"]
         options = {name: json.loads(value) for name, _, value in pairs}
-        optimise = {"proposer": "chat", "proposer_options": options, "lines": 3}
-        optimise |= {"batch_refine": 3, "refinements": 1}
+        optimize = {"proposer": "chat", "proposer_options": options, "lineages": 3}
+        optimize |= {"batch_refine": 3, "refinements": 1}
         study = {
             "study_id": "s",
             "title": "Two at once",
-            "agents": {"opt": {"use": "optimise", "options": optimise}},
+            "agents": {"opt": {"use": "optimize", "options": optimize}},
             "problems": {"total": {"use": "code", "options": {"path": "repo/problem.yaml"}}},
             "agent_specs": ["opt"],
             "problem_ids": ["total"],
@@ -289,9 +289,9 @@ def kill_while_it_answers(desk, server, asking, start):
 
 def test_an_endpoint_that_breaks_down_and_a_kill_are_gone_on_with(desk):
     with serving(says(think(f"{WORDS[RequestKind.INITIAL]} {CLEAR}"))) as server:
-        asking = by_chat(server, "--option", "stream=true", "--lines", "1")
+        asking = by_chat(server, "--option", "stream=true", "--lineages", "1")
         server.otherwise = echoes_key(429)
-        code, _, err = desk.optimise(asking=asking)
+        code, _, err = desk.optimize(asking=asking)
         assert code == 4
         assert "gave no answer (2 attempts): 429" in err
         assert "the same command goes on where it was" in err
@@ -301,7 +301,7 @@ def test_an_endpoint_that_breaks_down_and_a_kill_are_gone_on_with(desk):
 
         start = b"".join(list(events(think(WORDS[RequestKind.REFINE])))[:4])
         server.otherwise = hangs_up(after=start)
-        code, _, err = desk.optimise(asking=asking)
+        code, _, err = desk.optimize(asking=asking)
         assert code == 4
         assert "the stream ended early" in err
         assert "may be on the bill" in err
@@ -311,7 +311,7 @@ def test_an_endpoint_that_breaks_down_and_a_kill_are_gone_on_with(desk):
         assert (len(server.seen), asked(server, WORDS[RequestKind.REFINE])) == (6, 5)
 
         server.otherwise = model()
-        code, out, err = desk.optimise("--json", asking=asking)
+        code, out, err = desk.optimize("--json", asking=asking)
         assert code == 0, err
         assert (len(server.seen), asked(server, WORDS[RequestKind.REFINE])) == (8, 6)
     found = json.loads(out)

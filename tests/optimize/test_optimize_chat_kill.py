@@ -1,7 +1,7 @@
 """kill -9 while a model is asked, answers and is judged, and the same command again.
 
-The instants are places in the code (`optimise_kit.mark_places`), or what the endpoint has seen and
-sent by then; never times. One optimisation dies several times, each time further on, before it may
+The instants are places in the code (`optimize_kit.mark_places`), or what the endpoint has seen and
+sent by then; never times. One optimization dies several times, each time further on, before it may
 finish. It has one line, so that nothing else is on its way when it dies: what the endpoint has sent
 whole is then known exactly.
 """
@@ -13,7 +13,7 @@ from contextlib import closing
 
 import pytest
 from llm_kit import KEY, KEY_VARIABLE, USAGE, events, serving, start_stream
-from optimize_kit import MODULE, PATIENCE_S, WORKING, OptimiseNursery, OptimiseSite
+from optimize_kit import MODULE, PATIENCE_S, WORKING, OptimizeNursery, OptimizeSite
 from spending_kit import spending
 from test_optimize_chat import WORDS, assert_no_key, by_chat, whole
 from test_optimize_kill import assert_nothing_left, die, read_result, told
@@ -151,7 +151,7 @@ class Model:
 
 @pytest.fixture(scope="module")
 def nursery():
-    with OptimiseNursery() as nursery:
+    with OptimizeNursery() as nursery:
         yield nursery
 
 
@@ -163,13 +163,13 @@ def _key():
 
 
 def words_for(server):
-    return by_chat(server, "--option", "stream=true", "--lines", "1")
+    return by_chat(server, "--option", "stream=true", "--lineages", "1")
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory, nursery):
     """What comes of it if nothing happens, and what the model was asked."""
-    site, model = OptimiseSite(tmp_path_factory.mktemp("undisturbed"), nursery), Model()
+    site, model = OptimizeSite(tmp_path_factory.mktemp("undisturbed"), nursery), Model()
     with serving(otherwise=model) as server:
         outcome = site.finish(asking=words_for(server))
     return site, outcome, model
@@ -182,7 +182,7 @@ def kill(site, model, instant, asking):
     model.hold = instant
     model.held.clear()
     model.gone.clear()
-    with site.optimise("--json", asking=asking) as running:
+    with site.optimize("--json", asking=asking) as running:
         running.await_true(lambda _: model.held.is_set())
         running.send(signal.SIGKILL)
         assert running.end() == -signal.SIGKILL, running.err
@@ -209,7 +209,7 @@ def bill_of(answers):
 def test_what_is_killed_goes_on_and_pays_for_no_answer_twice(
     tmp_path, nursery, undisturbed, chain, run
 ):
-    site, model, instants = OptimiseSite(tmp_path, nursery), Model(), CHAINS[chain]
+    site, model, instants = OptimizeSite(tmp_path, nursery), Model(), CHAINS[chain]
     first, expected, _ = undisturbed
     out, died, lost = site.folder / "out", [], 0
     with serving(otherwise=model) as server:

@@ -1,25 +1,33 @@
-"""Who is handed over: the first of the best that fresh sessions and fresh inputs bear out."""
+"""The winner: the first of the best that fresh sessions and fresh inputs confirm."""
 
 import asyncio
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import pytest
 
 from fairtrial.arena import Estimate, Measurement, Reason, Rejection, Verdict
-from fairtrial.core import LabError
-from fairtrial.optimize import Watcher, confirmation as winner
+from fairtrial.core import LabError, Remark
+from fairtrial.optimize import CandidateDropped, confirmation
 
 GOOD = Measurement(Verdict.FASTER, Estimate(2.0, 1.8, 2.2, 6, 0.95), True)
 SAME = Measurement(Verdict.EQUIVALENT, Estimate(1.0, 0.98, 1.02, 6, 0.95), False)
 WRONG = Rejection(Reason.DIFFERENT, "f(3) gave 4")
 
 
+@dataclass(frozen=True)
+class Evidence:
+    """Stands for the evidence of a winner."""
+
+    notes: tuple[str, ...] = ()
+
+
 @pytest.fixture
-def crown(monkeypatch):
+def confirm(monkeypatch):
     """What comes of candidates, given what fresh sessions and fresh inputs say of each."""
 
-    def crown(**found):
-        said = []
+    def confirm(**found):
+        events = []
         entries = [
             SimpleNamespace(id=f"{place}.0", tried=SimpleNamespace(estimate=estimate))
             for place, estimate in enumerate(found.get("first", [None] * len(found["timed"])))
@@ -31,57 +39,61 @@ def crown(monkeypatch):
         async def recheck(arena, changes):
             return found["checked"][int(changes[0])]
 
-        async def look_at(stream, arena, watcher, entry, measured, doubts, out):
-            return SimpleNamespace(id=entry.id, doubts=doubts)
+        async def gather_evidence(scheduler, arena, entry, measured, doubts):
+            return Evidence()
 
-        class Listener(Watcher):
-            def say(self, text):
-                said.append(text)
-
-        monkeypatch.setattr(winner, "rank", lambda entries, min_effect: entries)
-        monkeypatch.setattr(winner, "time_candidate", time_candidate)
-        monkeypatch.setattr(winner, "recheck", recheck)
-        monkeypatch.setattr(winner, "_look_at", look_at)
-        stream = SimpleNamespace(entries=entries, changes={each.id: each.id for each in entries})
+        monkeypatch.setattr(confirmation, "rank", lambda entries, min_effect: entries)
+        monkeypatch.setattr(confirmation, "time_candidate", time_candidate)
+        monkeypatch.setattr(confirmation, "recheck", recheck)
+        monkeypatch.setattr(confirmation, "_gather_evidence", gather_evidence)
+        scheduler = SimpleNamespace(
+            entries=entries, changes={entry.id: entry.id for entry in entries}
+        )
         arena = SimpleNamespace(problem=SimpleNamespace(min_effect=0.02))
-        return asyncio.run(winner.crown(stream, arena, None, Listener())), said
+        confirmed = asyncio.run(confirmation.confirm_winner(scheduler, arena, None, events.append))
+        return confirmed, events
 
-    return crown
+    return confirm
 
 
-def test_who_is_out_is_told_with_what_the_fresh_look_said(crown):
-    crowning, said = crown(timed=[SAME, GOOD, GOOD], checked=[None, WRONG, None])
-    assert crowning.winner.id == "2.0"
-    assert crowning.out == {
+def test_who_is_out_is_told_with_what_the_fresh_look_said(confirm):
+    confirmed, events = confirm(timed=[SAME, GOOD, GOOD], checked=[None, WRONG, None])
+    assert confirmed.winner.id == "2.0"
+    assert [note[:34] for note in confirmed.winner.finding.notes] == [
+        "0.0 looked better, and is out: mea",
+        "1.0 looked better, and is out: on ",
+    ]
+    assert confirmed.dropped == {
         "0.0": "measured again, in fresh sessions, it is equivalent, 1.00x [0.98, 1.02]",
         "1.0": "on inputs that nobody has seen, f(3) gave 4",
     }
-    for id, why in crowning.out.items():
-        assert f"{id} is out: {why}." in said
+    for id, why in confirmed.dropped.items():
+        assert CandidateDropped(id, why) in events
 
 
-def test_none_holds(crown):
+def test_none_holds(confirm):
     broken = Rejection(Reason.CRASH, "it died of SIGSEGV")
     vetoed = Measurement(Verdict.FASTER, GOOD.estimate, False, vetoes=("b: slow to start",))
-    crowning, _ = crown(timed=[broken, vetoed], checked=[])
-    assert crowning.winner is None
-    assert crowning.out == {
+    confirmed, _ = confirm(timed=[broken, vetoed], checked=[])
+    assert confirmed.winner is None
+    assert confirmed.dropped == {
         "0.0": "measured again, it died of SIGSEGV",
         "1.0": "measured again, in fresh sessions, it is faster, 2.00x [1.80, 2.20], but: "
         "b: slow to start",
     }
 
 
-def test_a_fresh_look_that_fails_through_no_fault_of_his_is_no_reason_to_take_the_next(crown):
+def test_a_fresh_look_that_fails_through_no_fault_of_his_is_no_reason_to_take_the_next(confirm):
     lost = Rejection(Reason.EVALUATOR, "no room")
     with pytest.raises(LabError, match=r"0\.0 looks best, and measuring it again failed: no room"):
-        crown(timed=[lost, GOOD], checked=[None, None])
-    crowning, _ = crown(timed=[GOOD], checked=[lost])
-    assert (crowning.winner.id, crowning.winner.doubts, crowning.out) == ("0.0", ("no room",), {})
+        confirm(timed=[lost, GOOD], checked=[None, None])
+    confirmed, _ = confirm(timed=[GOOD], checked=[lost])
+    assert (confirmed.winner.id, confirmed.dropped) == ("0.0", {})
+    assert confirmed.winner.finding.notes == ("no room",)
 
 
-def test_it_is_said_why_the_one_that_looked_fastest_is_not_the_first(crown):
+def test_it_is_said_why_the_one_that_looked_fastest_is_not_the_first(confirm):
     slow, fast = (Estimate(ratio, ratio - 0.5, ratio + 9, 6, 0.95) for ratio in (2.0, 3.0))
-    told = "0.0 can't be told from 1.0, and is the smaller change."
-    assert crown(timed=[GOOD] * 2, checked=[None] * 2, first=[slow, fast])[1][0] == told
-    assert told not in crown(timed=[GOOD] * 2, checked=[None] * 2, first=[fast, slow])[1]
+    remark = Remark("0.0 can't be told from 1.0, and is the smaller change.")
+    assert confirm(timed=[GOOD] * 2, checked=[None] * 2, first=[slow, fast])[1][0] == remark
+    assert remark not in confirm(timed=[GOOD] * 2, checked=[None] * 2, first=[fast, slow])[1]

@@ -1,4 +1,4 @@
-"""What the stream does with replies, verdicts, time and mishaps: the arena is simulated."""
+"""What the scheduler does with replies, verdicts, time and failures: the arena is simulated."""
 
 import asyncio
 from collections import Counter
@@ -11,8 +11,10 @@ from optimize_kit import make_session
 from fairtrial.arena import (
     Basis,
     Candidate,
+    CandidateJudged,
     Changes,
     Check,
+    CheckStarted,
     CodeProblem,
     Failure,
     FileState,
@@ -20,23 +22,40 @@ from fairtrial.arena import (
     NoRoomError,
     Reason,
     Rejection,
+    TimingProgress,
     Verdict,
 )
-from fairtrial.arena.timing.bench import Heat
+from fairtrial.arena.timing.bench import SessionBatch
 from fairtrial.core import LabError
-from fairtrial.optimize import Brief, Reply, Usage, Watcher, requests as asking
-from fairtrial.optimize.journal import VERDICT, Known, open_journal
+from fairtrial.optimize import (
+    Brief,
+    ProposalReceived,
+    ProposalRequested,
+    Proposer,
+    Reply,
+    RequestWithdrawn,
+    Usage,
+    requests as asking,
+)
+from fairtrial.optimize.journal import VERDICT, JournalState, read_journal
 from fairtrial.optimize.lineage import LoopRules
-from fairtrial.optimize.loop import Loop
-from fairtrial.optimize.scheduler import Stream
+from fairtrial.optimize.loop import OptimizeLoop
+from fairtrial.optimize.scheduler import Scheduler
 from fairtrial.study.agents.journal import Journal
 
 SETTING = {"who": "script"}
 USAGE = Usage("script", 10, 1, 0.01)
 
 
+REQUESTS = {
+    ProposalRequested: "asked",
+    ProposalReceived: "replied",
+    RequestWithdrawn: "withdrawn",
+}
+
+
 @dataclass
-class Events(Watcher):
+class Events:
     """Notes what happens, in order; lets others wait for it."""
 
     seen: list = field(default_factory=list)
@@ -49,28 +68,20 @@ class Events(Watcher):
     async def until(self, what):
         await self.waiting.setdefault(what, anyio.Event()).wait()
 
-    def asked(self, request):
-        self.note(f"asked {request.kind.value}/{request.line}")
-
-    def replied(self, request, reply):
-        self.note(f"replied {request.kind.value}/{request.line}")
-
-    def withdrawn(self, request):
-        self.note(f"withdrawn {request.kind.value}/{request.line}")
-
-    def checking(self, entry):
-        self.note(f"checking {entry.id}")
-
-    def timing(self, entry, sessions, estimate):
-        self.note(f"timing {entry.id}" if not sessions else f"timed {entry.id}")
-
-    def judged(self, entry, judgement, diff):
-        self.note(f"judged {entry.id}")
+    def receive(self, event):
+        if type(event) in REQUESTS:
+            self.note(f"{REQUESTS[type(event)]} {event.kind.value}/{event.lineage}")
+        elif isinstance(event, CheckStarted):
+            self.note(f"checking {event.candidate_id}")
+        elif isinstance(event, TimingProgress):
+            self.note(f"{'timed' if event.sessions else 'timing'} {event.candidate_id}")
+        elif isinstance(event, CandidateJudged):
+            self.note(f"judged {event.candidate_id}")
 
 
 @dataclass
-class Script:
-    """Answers by kind and line; may wait for something first, or fail."""
+class Script(Proposer):
+    """Answers by kind and lineage; may wait for something first, or fail."""
 
     events: Events
     texts: dict
@@ -79,13 +90,10 @@ class Script:
     most_at_once: int = 8
     asked: Counter = field(default_factory=Counter)
 
-    name, can_batch = "script", False
-
-    def can(self, kind):
-        return True
+    name = "script"
 
     async def propose(self, brief, request):
-        name = f"{request.kind.value}/{request.line}"
+        name = f"{request.kind.value}/{request.lineage}"
         self.asked[name] += 1
         self.events.note(f"at work on {name}")
         if name in self.waits:
@@ -133,37 +141,37 @@ class Arena:
 
 class Timer:
     async def run(self, changes, label, first, count, budget_s):
-        heat = Heat(seconds=0.01)
+        batch = SessionBatch(seconds=0.01)
         ratio = 1 / (1 + len(changes.digest))
         for number in range(first, first + count):
-            heat.replicates.append((make_session(ratio * (1 + number % 3 / 1e3), number=number),))
-        return heat
+            batch.replicates.append((make_session(ratio * (1 + number % 3 / 1e3), number=number),))
+        return batch
 
 
-def optimise(script, arena, *, rules=None, journal=None, max_seconds=None, folder=None):
-    """An optimisation by a script: the stream when it is over, and what it raised."""
+def optimize(script, arena, *, rules=None, journal=None, max_seconds=None, folder=None):
+    """An optimization by a script: the scheduler when it is over, and what it raised."""
     journal = Journal() if journal is None else journal
-    rules = rules or LoopRules(lines=2, refinements=1)
+    rules = rules or LoopRules(lineages=2, refinements=1)
 
     async def run():
         with anyio.fail_after(60):
-            stream = Stream(
+            scheduler = Scheduler(
                 arena,
                 Timer(),
-                Loop(rules),
+                OptimizeLoop(rules),
                 script,
                 Brief("p", "faster", {}),
                 journal=journal,
-                known=open_journal(journal, SETTING),
+                earlier=read_journal(journal, SETTING),
                 max_seconds=max_seconds,
-                watcher=script.events,
+                emit=script.events.receive,
                 folder=folder,
             )
             try:
-                await stream.run()
+                await scheduler.run()
             except Exception as error:
-                return stream, error
-            return stream, None
+                return scheduler, error
+            return scheduler, None
 
     return asyncio.run(run())
 
@@ -175,26 +183,26 @@ def order(events, *names):
     return places
 
 
-# -- overlapping (issue: streaming; arena 16) --
+# -- overlapping (arena 16) --
 
 
 def test_candidates_are_checked_and_timed_while_others_are_being_proposed():
     events = Events()
     script = Script(events, {"initial/0": "a", "initial/1": "b"}, waits={"initial/1": "timed 0.0"})
-    stream, error = optimise(script, Arena(events))
+    scheduler, error = optimize(script, Arena(events))
     assert error is None
     order(events, "at work on initial/1", "checking 0.0", "timed 0.0", "replied initial/1")
-    assert [entry.id for entry in stream.entries] == ["0.0", "1.0"]
+    assert [entry.id for entry in scheduler.entries] == ["0.0", "1.0"]
 
 
 def test_a_repair_enters_while_another_is_still_being_checked():
     events = Events()
     texts = {"initial/0": "slow", "initial/1": "wrong", "repair/1": "right"}
     arena = Arena(events, waits={"initial/0": "checking 1.1"})
-    stream, error = optimise(Script(events, texts), arena)
+    scheduler, error = optimize(Script(events, texts), arena)
     assert error is None
     order(events, "checking 0.0", "judged 1.0", "checking 1.1", "judged 0.0")
-    assert {entry.tried.verdict for entry in stream.entries} == {
+    assert {entry.tried.verdict for entry in scheduler.entries} == {
         Verdict.FASTER,
         Verdict.REJECTED,
     }
@@ -204,11 +212,11 @@ def test_a_proposer_is_asked_on_while_candidates_wait_for_the_clock():
     events = Events()
     texts = {"initial/0": "a", "initial/1": "wrong", "repair/1": "b"}
     arena = Arena(events, waits={"initial/1": "checking 0.0"})
-    optimise(Script(events, texts), arena)
+    optimize(Script(events, texts), arena)
     order(events, "judged 1.0", "asked repair/1")
 
 
-# -- mishaps: what is under way is paid for (issue: nothing paid for is dropped) --
+# -- mishaps: what is under way is paid for --
 
 
 @pytest.mark.parametrize("error", [LabError("the network is down"), ValueError("a bug")])
@@ -220,20 +228,20 @@ def test_whatever_fails_what_others_were_asked_for_is_kept(error):
         waits={"initial/0": "at work on initial/2", "initial/1": "withdrawn initial/0"},
         fails={"initial/0": error},
     )
-    rules = LoopRules(lines=3, refinements=1)
-    stream, raised = optimise(script, Arena(events), rules=rules, journal=journal)
+    rules = LoopRules(lineages=3, refinements=1)
+    scheduler, raised = optimize(script, Arena(events), rules=rules, journal=journal)
     assert raised is error
-    assert sorted(stream.judgements) == ["b", "c"]
-    known = open_journal(journal, SETTING)
+    assert sorted(scheduler.judgements) == ["b", "c"]
+    known = read_journal(journal, SETTING)
     assert sorted(known.verdicts) == ["b", "c"]
     assert len(known.replies) == 2
     # Nobody is asked again for what was answered.
     again = Script(Events(), {**script.texts})
-    stream, raised = optimise(again, Arena(again.events), rules=rules, journal=journal)
+    scheduler, raised = optimize(again, Arena(again.events), rules=rules, journal=journal)
     assert raised is None
     assert again.asked["initial/0"] == 1
     assert again.asked["initial/1"] == again.asked["initial/2"] == 0
-    assert sorted(stream.judgements) == ["a", "b", "c"]
+    assert sorted(scheduler.judgements) == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("where", ["check", "clock"])
@@ -252,15 +260,15 @@ def test_a_judge_that_fails_is_asked_again_later_and_others_are_settled(where, m
             return await run(timer, changes, *given)
 
         monkeypatch.setattr(Timer, "run", fail)
-    stream, raised = optimise(script, arena, journal=journal)
+    scheduler, raised = optimize(script, arena, journal=journal)
     monkeypatch.undo()
-    assert "No space left" in str(raised) or stream.judgements["a"].rejection is not None
-    assert stream.judgements["b"].verdict == Verdict.FASTER
-    assert set(open_journal(journal, SETTING).verdicts) == {"b"}
+    assert "No space left" in str(raised) or scheduler.judgements["a"].rejection is not None
+    assert scheduler.judgements["b"].verdict == Verdict.FASTER
+    assert set(read_journal(journal, SETTING).verdicts) == {"b"}
     again = Script(Events(), script.texts)
-    stream, raised = optimise(again, Arena(again.events), journal=journal)
+    scheduler, raised = optimize(again, Arena(again.events), journal=journal)
     assert raised is None
-    assert stream.judgements["a"].verdict == Verdict.FASTER
+    assert scheduler.judgements["a"].verdict == Verdict.FASTER
     assert not {"initial/0", "initial/1"} & again.asked.keys()
 
 
@@ -272,18 +280,18 @@ def test_a_journal_that_is_full_ends_it_with_what_is_known():
             super().append(kind, data)
 
     events = Events()
-    stream, raised = optimise(Script(events, {"initial/0": "a"}), Arena(events), journal=Full())
+    scheduler, raised = optimize(Script(events, {"initial/0": "a"}), Arena(events), journal=Full())
     assert isinstance(raised, LabError)
-    assert stream.judgements["a"].verdict == Verdict.FASTER
+    assert scheduler.judgements["a"].verdict == Verdict.FASTER
 
 
 def test_what_waits_for_a_seat_when_it_stops_is_withdrawn_not_paid():
     events = Events()
     script = Script(events, {}, fails={"initial/0": LabError("down")}, most_at_once=1)
-    stream, _ = optimise(script, Arena(events), rules=LoopRules(lines=3))
+    scheduler, _ = optimize(script, Arena(events), rules=LoopRules(lineages=3))
     assert script.asked == {"initial/0": 1}
     assert events.seen.count("withdrawn initial/1") == events.seen.count("withdrawn initial/2") == 1
-    assert stream.spent.tokens == 0
+    assert scheduler.spent.tokens == 0
 
 
 # -- time --
@@ -292,14 +300,16 @@ def test_what_waits_for_a_seat_when_it_stops_is_withdrawn_not_paid():
 def test_when_time_is_over_nothing_is_asked_and_what_was_asked_is_judged(monkeypatch):
     events = Events()
     texts = {"initial/0": "a", "initial/1": "b", "refine/0": "c"}
-    stop = Stream._stop
-    monkeypatch.setattr(Stream, "_stop", lambda *told: (stop(*told), events.note("time is over")))
+    stop = Scheduler._stop
+    monkeypatch.setattr(
+        Scheduler, "_stop", lambda *told: (stop(*told), events.note("time is over"))
+    )
     script = Script(events, texts, waits={"initial/0": "time is over"}, most_at_once=1)
-    stream, raised = optimise(script, Arena(events), max_seconds=0.2)
+    scheduler, raised = optimize(script, Arena(events), max_seconds=0.2)
     assert raised is None
-    assert stream.why_over == "0.2 s are over"
+    assert scheduler.why_over == "0.2 s are over"
     assert script.asked == {"initial/0": 1}
-    assert stream.judgements["a"].verdict == Verdict.FASTER
+    assert scheduler.judgements["a"].verdict == Verdict.FASTER
     assert "withdrawn initial/1" in events.seen
 
 
@@ -308,8 +318,8 @@ def test_time_is_that_of_all_attempts_and_what_is_known_is_used_first():
     journal = Journal()
     events = Events()
     texts = {"initial/0": "a", "initial/1": "wrong", "repair/1": "b", "refine/0": "c"}
-    optimise(Script(events, texts), Arena(events), journal=journal)
-    known = open_journal(journal, SETTING)
+    optimize(Script(events, texts), Arena(events), journal=journal)
+    known = read_journal(journal, SETTING)
     assert 0 < known.seconds < 60
     # As after a kill: the last verdicts and replies are not there.
     kept = [each for each in journal.entries() if each.kind != VERDICT]
@@ -318,23 +328,23 @@ def test_time_is_that_of_all_attempts_and_what_is_known_is_used_first():
     for each in kept:
         cut.append(each.kind, each.data)
     again = Script(Events(), texts)
-    stream, raised = optimise(
+    scheduler, raised = optimize(
         again, Arena(again.events), journal=cut, max_seconds=known.seconds / 1e6
     )
     assert raised is None
     assert again.asked == {}
-    assert sorted(stream.judgements) == ["a", "b", "wrong"]  # the repair is known, and used
-    assert stream.why_over.endswith("s are over")
+    assert sorted(scheduler.judgements) == ["a", "b", "wrong"]  # the repair is known, and used
+    assert scheduler.why_over.endswith("s are over")
 
 
 def test_seconds_of_attempts_add_up_and_those_of_other_settings_do_not_count():
     journal = Journal()
-    open_journal(journal, {"who": "another"})
+    read_journal(journal, {"who": "another"})
     journal.append(VERDICT, {"attempt": "x", "at_s": 100.0})
-    open_journal(journal, SETTING)
+    read_journal(journal, SETTING)
     for attempt, at_s in (("a", 1.0), ("a", 2.0), ("b", 0.5)):
         journal.append(VERDICT, {"attempt": attempt, "at_s": at_s})
-    assert open_journal(journal, SETTING) == Known(seconds=2.5)  # and no verdict can be read
+    assert read_journal(journal, SETTING) == JournalState(seconds=2.5)  # and no verdict can be read
 
 
 def test_nothing_is_asked_for_that_could_not_be_kept(tmp_path, monkeypatch):
@@ -343,8 +353,8 @@ def test_nothing_is_asked_for_that_could_not_be_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(asking, "has_room", lambda folder: next(rooms))
     events = Events()
     script = Script(events, {"initial/0": "a", "initial/1": "b"})
-    stream, error = optimise(script, Arena(events), folder=tmp_path)
+    scheduler, error = optimize(script, Arena(events), folder=tmp_path)
     assert isinstance(error, NoRoomError)
     assert "no room is left to keep answers in" in str(error)
-    assert len(stream.replies) == 1
+    assert len(scheduler.replies) == 1
     assert [name for name in events.seen if name.startswith("replied")] == ["replied initial/0"]

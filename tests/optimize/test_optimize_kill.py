@@ -1,17 +1,17 @@
-"""kill -9 during an optimisation, and the same command again: the same decisions, paid for once.
+"""kill -9 during an optimization, and the same command again: the same decisions, paid for once.
 
-The instants are places in the code, not times (`optimise_kit.mark_places`). One optimisation dies
-several times, each time further on, before it may finish. Three lines are under way at once, and
+The instants are places in the code, not times (`optimize_kit.mark_places`). One optimization dies
+several times, each time further on, before it may finish. Three lineages are under way at once, and
 nobody knows how far the others are when it dies: so an instant has to come after the one before it,
-whatever the others do. Those of one line do; and the proposer is asked for one answer at a time, in
-the order of lines. Of 0.0 and 1.1, which are equal, the first that comes is judged, and where the
-answers are known already that may be either: neither is an instant.
+whatever the others do. Those of one lineage do; and the proposer is asked for one answer at a time,
+in the order of lineages. Of 0.0 and 1.1, which are equal, the first that comes is judged, and where
+the answers are known already that may be either: neither is an instant.
 """
 
 import signal
 
 import pytest
-from optimize_kit import NOTHING, WORKING, OptimiseNursery, OptimiseSite
+from optimize_kit import NOTHING, WORKING, OptimizeNursery, OptimizeSite
 
 from fairtrial.cli.optimize import KEPT
 
@@ -54,20 +54,20 @@ assert sum(map(len, CHAINS.values())) == 20
 
 @pytest.fixture(scope="module")
 def nursery():
-    with OptimiseNursery() as nursery:
+    with OptimizeNursery() as nursery:
         yield nursery
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory, nursery):
     """What comes of it if nothing happens."""
-    site = OptimiseSite(tmp_path_factory.mktemp("undisturbed"), nursery)
+    site = OptimizeSite(tmp_path_factory.mktemp("undisturbed"), nursery)
     return site, site.finish()
 
 
 def die(site, instant, *options, **more):
     """Let it die there; nothing of it runs on, or holds a lock."""
-    with site.optimise("--json", *options, instant=instant, **more) as running:
+    with site.optimize("--json", *options, instant=instant, **more) as running:
         assert running.end() == -signal.SIGKILL, f"{instant} never came: {running.err}"
         running.await_nobody()
         assert site.locked() == []
@@ -92,7 +92,7 @@ def read_result(site, name):
 
 @pytest.mark.parametrize("chain", CHAINS)
 def test_what_is_killed_goes_on_where_it_was(tmp_path, nursery, undisturbed, chain):
-    site, instants = OptimiseSite(tmp_path, nursery), CHAINS[chain]
+    site, instants = OptimizeSite(tmp_path, nursery), CHAINS[chain]
     first, expected = undisturbed
     died = [die(site, instant) for instant in instants]
     outcome = site.finish()
@@ -145,8 +145,8 @@ def test_all_places_are_on_the_way_of_one_that_nobody_kills(undisturbed):
 
 def test_with_real_sessions(tmp_path, nursery):
     # There is no end to how long a session may take on a busy machine.
-    site = OptimiseSite(tmp_path, nursery, {"budget_s": 600})
-    few = ("--lines", "1", "--max-candidates", "1")
+    site = OptimizeSite(tmp_path, nursery, {"budget_s": 600})
+    few = ("--lineages", "1", "--max-candidates", "1")
     instants = ("calibrating", "session 1 of /0.0", "session 0 of final/0.0")
     died = [die(site, instant, *few, timer="real") for instant in instants]
     outcome = site.finish(*few, timer="real")
@@ -160,8 +160,8 @@ def test_with_real_sessions(tmp_path, nursery):
 
 
 def test_an_interrupted_one_clears_up_and_goes_on(tmp_path, nursery, undisturbed):
-    site, instant = OptimiseSite(tmp_path, nursery), "timing /2.0"
-    with site.optimise(instant=instant, KIT_SIGNAL="SIGINT") as running:
+    site, instant = OptimizeSite(tmp_path, nursery), "timing /2.0"
+    with site.optimize(instant=instant, KIT_SIGNAL="SIGINT") as running:
         assert running.end() == 130, running.err
         running.await_nobody()
         assert running.err.endswith(f"interrupted; {KEPT}\n")
@@ -176,9 +176,9 @@ def test_an_interrupted_one_clears_up_and_goes_on(tmp_path, nursery, undisturbed
 
 
 def test_a_cancelled_one_ends_though_its_proposer_does_not_answer(tmp_path, nursery):
-    site = OptimiseSite(tmp_path, nursery)
+    site = OptimizeSite(tmp_path, nursery)
     (tmp_path / "cancel").touch()
-    with site.optimise(asking=NOTHING) as running:
+    with site.optimize(asking=NOTHING) as running:
         assert running.end() == 130, running.err
         running.await_nobody()
         assert running.err.endswith(f"interrupted; {KEPT}\n")

@@ -1,4 +1,4 @@
-"""The optimise loop: what it asks for, and that arrival order changes nothing of it."""
+"""The optimize loop: what it asks for, and that arrival order changes nothing of it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,16 @@ from hypothesis import given, settings, strategies as st
 from fairtrial.arena import Estimate, Failure, Verdict
 from fairtrial.core import StudyError
 from fairtrial.optimize import Request, RequestKind, Tried, Usage
-from fairtrial.optimize.lineage import step_gains
-from fairtrial.optimize.loop import BASE, Entry, Loop, LoopRules
-from fairtrial.optimize.selection import rank, select
+from fairtrial.optimize.lineage import BASE, CandidateEntry, LoopRules
+from fairtrial.optimize.loop import OptimizeLoop
+from fairtrial.optimize.proposals import step_gains
+from fairtrial.optimize.selection import rank
+
+
+def select(entries: Sequence[CandidateEntry], min_effect: float) -> CandidateEntry | None:
+    """The best candidate; None if none is worth adopting."""
+    return next(iter(rank(entries, min_effect)), None)
+
 
 FAILED = (Failure("check[0]", "f, case 1", "3 instead of 4"),)
 
@@ -83,7 +90,7 @@ class World:
 class Play:
     """A loop in a world: whatever is under way comes back in any order, so much at once."""
 
-    loop: Loop
+    loop: OptimizeLoop
     world: World
     draw: random.Random = field(default_factory=lambda: random.Random(0))
     at_once: int = 1
@@ -92,10 +99,10 @@ class Play:
     replies: dict[str, tuple[list[str | None], list[str], Usage]] = field(default_factory=dict)
     verdicts: dict[str, Tried] = field(default_factory=dict)
     open: list[Request] = field(default_factory=list)
-    unjudged: list[Entry] = field(default_factory=list)
+    unjudged: list[CandidateEntry] = field(default_factory=list)
 
     def ask(self) -> None:
-        asked = self.loop.ask()
+        asked = self.loop.next_requests()
         self.requests += asked
         self.open += asked
 
@@ -103,7 +110,7 @@ class Play:
         """One thing happens; False if there is nothing under way."""
         if self.draw.random() < 0.7 or not (self.open or self.unjudged):
             self.ask()
-        under_way: list[Request | Entry] = [
+        under_way: list[Request | CandidateEntry] = [
             *self.open[: self.at_once],
             *self.unjudged[: self.at_once],
         ]
@@ -121,10 +128,10 @@ class Play:
         digests, diffs, usage = self.replies[request.key] = self.world.answer(request)
         self.enter(self.loop.reply(request, digests, diffs, usage))
 
-    def enter(self, entries: Sequence[Entry]) -> None:
+    def enter(self, entries: Sequence[CandidateEntry]) -> None:
         self.unjudged += [entry for entry in entries if entry.duplicate_of is None]
 
-    def settle(self, entry: Entry) -> None:
+    def settle(self, entry: CandidateEntry) -> None:
         self.unjudged.remove(entry)
         self.judged.append(entry.digest)
         self.verdicts[entry.digest] = self.world.verdict(entry.digest)
@@ -148,7 +155,7 @@ class Play:
 ALL_KINDS = st.just(frozenset(RequestKind))
 RULES = st.builds(
     LoopRules,
-    lines=st.integers(1, 6),
+    lineages=st.integers(1, 6),
     max_candidates=st.integers(1, 40),
     repairs=st.integers(0, 3),
     refinements=st.integers(0, 4),
@@ -178,9 +185,9 @@ def test_arrival_order_changes_nothing(
     other: random.Random,
     at_once: int,
 ) -> None:
-    alone = Play(Loop(rules), world).to_the_end()
-    first = Play(Loop(rules), world, order, at_once).to_the_end()
-    second = Play(Loop(rules), world, other, 8).to_the_end()
+    alone = Play(OptimizeLoop(rules), world).to_the_end()
+    first = Play(OptimizeLoop(rules), world, order, at_once).to_the_end()
+    second = Play(OptimizeLoop(rules), world, other, 8).to_the_end()
     assert alone.outcome() == first.outcome() == second.outcome()
 
 
@@ -189,15 +196,15 @@ def test_arrival_order_changes_nothing(
 def test_budgets_and_bounds_hold(
     rules: LoopRules, world: World, order: random.Random, at_once: int
 ) -> None:
-    play = Play(Loop(rules), world, order, at_once).to_the_end()
+    play = Play(OptimizeLoop(rules), world, order, at_once).to_the_end()
     entries = play.loop.entries
     assert len(play.judged) == len(set(play.judged)) <= rules.max_candidates
     assert set(play.judged) == {entry.digest for entry in entries} - {""}
     keys = Counter(request.key for request in play.requests)
     assert set(keys.values()) <= {1}
     assert {request.kind for request in play.requests} <= rules.kinds
-    for number in range(rules.lines):
-        line = [entry for entry in entries if entry.line == number]
+    for number in range(rules.lineages):
+        line = [entry for entry in entries if entry.lineage == number]
         kinds = "".join(entry.kind.value[2] for entry in line)  # i, p, f, a
         assert "p" * (rules.repairs + 1) not in kinds
         assert kinds.count("f") <= 1
@@ -211,7 +218,7 @@ def test_budgets_and_bounds_hold(
 def test_the_tree_holds_together(
     rules: LoopRules, world: World, order: random.Random, at_once: int
 ) -> None:
-    play = Play(Loop(rules), world, order, at_once).to_the_end()
+    play = Play(OptimizeLoop(rules), world, order, at_once).to_the_end()
     entries = {entry.id: entry for entry in play.loop.entries}
     for entry in entries.values():
         assert entry.tried is not None
@@ -224,13 +231,13 @@ def test_the_tree_holds_together(
             original = entries[entry.duplicate_of]
             assert original.duplicate_of is None
             assert original.digest == entry.digest
-            assert (original.step, original.line) < (entry.step, entry.line)
+            assert (original.step, original.lineage) < (entry.step, entry.lineage)
         assert (entry.parent is None) == (entry.kind == RequestKind.INITIAL)
         if entry.parent is not None:
             parent = entries[entry.parent].tried
             assert parent is not None
             assert (parent.verdict == Verdict.REJECTED) == (entry.kind == RequestKind.REPAIR)
-            assert entries[entry.parent].line == entry.line
+            assert entries[entry.parent].lineage == entry.lineage
     originals = [entry.digest for entry in entries.values() if entry.duplicate_of is None]
     assert len(originals) == len(set(originals))
 
@@ -240,7 +247,7 @@ def test_the_tree_holds_together(
 def test_stopping_at_any_moment_ends_cleanly(
     rules: LoopRules, world: World, order: random.Random, at_once: int, after: int, withdraw: bool
 ) -> None:
-    play = Play(Loop(rules), world, order, at_once)
+    play = Play(OptimizeLoop(rules), world, order, at_once)
     for _ in range(after):
         play.step()
     was_over = play.loop.is_over
@@ -271,14 +278,16 @@ def test_what_is_known_leads_back_to_the_same_state(
     at_once: int,
     after: int,
 ) -> None:
-    before = Play(Loop(rules), world, order, at_once)
+    before = Play(OptimizeLoop(rules), world, order, at_once)
     for _ in range(after):
         before.step()
     before.ask()
-    again = Play(Loop(rules), world, other, at_once)
+    again = Play(OptimizeLoop(rules), world, other, at_once)
     while True:
         again.ask()
-        known: list[Request | Entry] = [each for each in again.open if each.key in before.replies]
+        known: list[Request | CandidateEntry] = [
+            each for each in again.open if each.key in before.replies
+        ]
         known += [each for each in again.unjudged if each.digest in before.verdicts]
         if not known:
             break
@@ -297,8 +306,8 @@ def test_what_is_known_leads_back_to_the_same_state(
 # -- what leads where --
 
 
-def start(**rules: object) -> Loop:
-    return Loop(LoopRules(**{"lines": 1, **rules}))  # type: ignore[arg-type]
+def start(**rules: object) -> OptimizeLoop:
+    return OptimizeLoop(LoopRules(**{"lineages": 1, **rules}))  # type: ignore[arg-type]
 
 
 def only(requests: Sequence[Request]) -> Request:
@@ -306,9 +315,9 @@ def only(requests: Sequence[Request]) -> Request:
     return requests[0]
 
 
-def go(loop: Loop, digest: str, verdict: Tried, kind: RequestKind) -> Request:
+def go(loop: OptimizeLoop, digest: str, verdict: Tried, kind: RequestKind) -> Request:
     """The only request there is gets a candidate, and that its verdict."""
-    request = only(loop.ask())
+    request = only(loop.next_requests())
     assert request.kind == kind
     (entry,) = loop.reply(request, [digest])
     loop.judge(entry.id, verdict)
@@ -316,15 +325,17 @@ def go(loop: Loop, digest: str, verdict: Tried, kind: RequestKind) -> Request:
 
 
 def test_first_proposals_are_replicates_with_seeds_of_their_own() -> None:
-    requests = start(lines=3, seed=7).ask()
-    assert [(each.line, each.step, each.replicate) for each in requests] == [
+    requests = start(lineages=3, seed=7).next_requests()
+    assert [(each.lineage, each.step, each.replicate) for each in requests] == [
         (0, 0, 0),
         (1, 0, 1),
         (2, 0, 2),
     ]
     assert all(each.kind == RequestKind.INITIAL and not each.about for each in requests)
     assert len({each.seed for each in requests}) == 3
-    assert [each.seed for each in start(lines=3, seed=8).ask()] != [each.seed for each in requests]
+    assert [each.seed for each in start(lineages=3, seed=8).next_requests()] != [
+        each.seed for each in requests
+    ]
     assert max(each.seed for each in requests) < 2**32
 
 
@@ -337,7 +348,7 @@ def test_a_failure_is_repaired_so_often_and_no_more() -> None:
     assert [each.name for each in request.about] == ["0.1"]
     assert [each.name for each in request.history] == ["0.0", "0.1"]
     assert loop.is_over
-    assert loop.why_over == "1 line: nothing to go on from"
+    assert loop.why_over == "1 lineage: nothing to go on from"
     assert [entry.parent for entry in loop.entries] == [None, "0.0", "0.1"]
 
 
@@ -354,7 +365,7 @@ def test_a_failure_is_repaired_so_often_and_no_more() -> None:
 def test_only_what_can_be_shown_is_repaired(verdict: Tried, is_repaired: bool) -> None:
     loop = start()
     go(loop, "a", verdict, RequestKind.INITIAL)
-    assert [each.kind for each in loop.ask()] == [RequestKind.REPAIR] * is_repaired
+    assert [each.kind for each in loop.next_requests()] == [RequestKind.REPAIR] * is_repaired
     assert loop.is_over != is_repaired
 
 
@@ -372,7 +383,7 @@ def test_only_what_can_be_shown_is_repaired(verdict: Tried, is_repaired: bool) -
 def test_what_passes_is_refined(verdict: Tried) -> None:
     loop = start()
     go(loop, "a", verdict, RequestKind.INITIAL)
-    request = only(loop.ask())
+    request = only(loop.next_requests())
     assert request.kind == RequestKind.REFINE
     assert request.about == (replace(verdict, name="0.0", digest="a"),)
 
@@ -387,8 +398,8 @@ def test_later_rounds_adapt_with_the_history_of_the_line() -> None:
     assert [each.digest for each in request.history] == ["a", "b", "c"]
     assert step_gains(request.history) == (1.2, None, 1.5 / 1.2)
     go(loop, "e", tried(Verdict.FASTER, 9.0), RequestKind.ADAPT)
-    assert loop.ask() == []
-    assert loop.why_over == "1 line: refined as often as it may be"
+    assert loop.next_requests() == []
+    assert loop.why_over == "1 lineage: refined as often as it may be"
 
 
 def test_a_line_goes_on_from_its_best_until_patience_is_over() -> None:
@@ -401,7 +412,7 @@ def test_a_line_goes_on_from_its_best_until_patience_is_over() -> None:
     assert [each.digest for each in request.about] == ["c"]
     request = go(loop, "e", tried(Verdict.REJECTED), RequestKind.ADAPT)
     assert [each.digest for each in request.about] == ["c"]
-    assert loop.why_over == "1 line: no gain any more"
+    assert loop.why_over == "1 lineage: no gain any more"
 
 
 def test_a_gain_that_something_speaks_against_is_none() -> None:
@@ -410,27 +421,27 @@ def test_a_gain_that_something_speaks_against_is_none() -> None:
     go(loop, "b", tried(Verdict.SLOWER, 0.5), RequestKind.REFINE)
     request = go(loop, "c", tried(Verdict.FASTER, 1.2), RequestKind.ADAPT)
     assert [each.digest for each in request.about] == ["a"]
-    request = only(loop.ask())
+    request = only(loop.next_requests())
     assert [each.digest for each in request.about] == ["c"]
     assert step_gains(request.history) == (9.0, 0.5, 1.2)
 
 
 @pytest.mark.parametrize("digests", [[], [None]])
 def test_a_refusal_ends_its_line(digests: list[None]) -> None:
-    loop = start(lines=2)
-    first, second = loop.ask()
+    loop = start(lineages=2)
+    first, second = loop.next_requests()
     assert loop.reply(first, digests) == []
     assert not loop.is_over
     loop.reply(second, digests)
-    assert loop.why_over == "2 lines: the proposer has nothing to propose"
+    assert loop.why_over == "2 lineages: the proposer has nothing to propose"
 
 
 def test_what_the_proposer_says_for_having_nothing_is_told() -> None:
-    loop = start(lines=2)
-    first, second = loop.ask()
+    loop = start(lineages=2)
+    first, second = loop.next_requests()
     loop.reply(first, [], why_none="it raised ValueError")
     loop.reply(second, [None])
-    told = "1 line: it raised ValueError; 1 line: the proposer has nothing to propose"
+    told = "1 lineage: it raised ValueError; 1 lineage: the proposer has nothing to propose"
     assert loop.why_over == told
 
 
@@ -438,14 +449,14 @@ def test_a_line_ends_where_the_proposer_has_no_answer() -> None:
     loop = start(kinds=frozenset({RequestKind.INITIAL, RequestKind.REPAIR, RequestKind.REFINE}))
     go(loop, "a", PASSED, RequestKind.INITIAL)
     go(loop, "b", tried(Verdict.FASTER, 2.0), RequestKind.REFINE)
-    assert loop.why_over == "1 line: the proposer has no answer to requests of kind 'adapt'"
+    assert loop.why_over == "1 lineage: the proposer has no answer to requests of kind 'adapt'"
 
 
 def test_without_repairs_a_failed_refinement_is_a_round_without_gain() -> None:
     loop = start(kinds=frozenset(RequestKind) - {RequestKind.REPAIR}, patience=2)
     go(loop, "a", PASSED, RequestKind.INITIAL)
     go(loop, "b", WRONG, RequestKind.REFINE)
-    assert [each.digest for each in only(loop.ask()).about] == ["a"]
+    assert [each.digest for each in only(loop.next_requests()).about] == ["a"]
 
 
 class Obliging(World):
@@ -460,41 +471,41 @@ class Obliging(World):
 
 @pytest.mark.parametrize("batch", [1, 2])
 def test_candidates_are_shared_out_by_line(batch: int) -> None:
-    rules = LoopRules(lines=3, max_candidates=8, refinements=99, patience=99, batch=batch)
-    play = Play(Loop(rules), Obliging(0)).to_the_end()
-    assert Counter(entry.line for entry in play.loop.entries) == {0: 3, 1: 3, 2: 2}
-    assert play.loop.why_over == "3 lines: their share of the candidates is used up"
-    assert len(Loop(LoopRules(lines=9, max_candidates=2)).ask()) == 2
+    rules = LoopRules(lineages=3, max_candidates=8, refinements=99, patience=99, batch=batch)
+    play = Play(OptimizeLoop(rules), Obliging(0)).to_the_end()
+    assert Counter(entry.lineage for entry in play.loop.entries) == {0: 3, 1: 3, 2: 2}
+    assert play.loop.why_over == "3 lineages: their share of the candidates is used up"
+    assert len(OptimizeLoop(LoopRules(lineages=9, max_candidates=2)).next_requests()) == 2
 
 
 def test_a_duplicate_in_its_own_line_costs_no_share() -> None:
     loop = start(max_candidates=2, refinements=9, patience=9)
     go(loop, "a", PASSED, RequestKind.INITIAL)
-    (same,) = loop.reply(only(loop.ask()), ["a"])
+    (same,) = loop.reply(only(loop.next_requests()), ["a"])
     assert same.duplicate_of == "0.0"
-    (base,) = loop.reply(only(loop.ask()), [""])
+    (base,) = loop.reply(only(loop.next_requests()), [""])
     assert base.duplicate_of == BASE
     assert base.tried is not None
     go(loop, "b", PASSED, RequestKind.ADAPT)
-    assert loop.why_over == "1 line: its share of the candidates is used up"
+    assert loop.why_over == "1 lineage: its share of the candidates is used up"
 
 
 def test_a_first_proposal_that_equals_the_base_is_nothing_to_go_on_from() -> None:
     loop = start()
-    loop.reply(only(loop.ask()), [""])
-    assert loop.why_over == "1 line: nothing to go on from"
+    loop.reply(only(loop.next_requests()), [""])
+    assert loop.why_over == "1 lineage: nothing to go on from"
 
 
 def test_an_equal_candidate_waits_for_the_one_that_is_being_judged() -> None:
-    loop = start(lines=2)
-    first, second = loop.ask()
+    loop = start(lineages=2)
+    first, second = loop.next_requests()
     (judged,) = loop.reply(second, ["a"], ["+long\n+er\n"])
     (waits,) = loop.reply(first, ["a"], ["+short\n"])
     assert waits.duplicate_of == judged.id == "1.0"
     assert waits.tried is None
-    assert loop.ask() == []
+    assert loop.next_requests() == []
     loop.judge("1.0", tried(Verdict.FASTER, 2.0))
-    requests = loop.ask()
+    requests = loop.next_requests()
     assert [each.about[0].diff for each in requests] == ["+short\n", "+long\n+er\n"]
     assert len({each.key for each in requests}) == 2
     # In the tree it is the first that is the original, whoever was judged.
@@ -502,25 +513,25 @@ def test_an_equal_candidate_waits_for_the_one_that_is_being_judged() -> None:
     assert select(loop.entries, 0.02) == loop.entries[0]
 
 
-def test_neighbours_are_refined_together_once_all_are_ready() -> None:
-    loop = start(lines=5, batch=2)
-    requests = loop.ask()
+def test_neighbors_are_refined_together_once_all_are_ready() -> None:
+    loop = start(lineages=5, batch=2)
+    requests = loop.next_requests()
     for request, digest in zip(requests, "abcde", strict=True):
         loop.reply(request, [digest])
     loop.judge("4.0", PASSED)  # alone in its batch
-    assert [each.line for each in loop.ask()] == [4]
+    assert [each.lineage for each in loop.next_requests()] == [4]
     loop.judge("1.0", PASSED)
     loop.judge("2.0", PASSED)
-    assert loop.ask() == []
+    assert loop.next_requests() == []
     loop.judge("3.0", tried(Verdict.REJECTED))  # ends its line: nobody to wait for
-    assert [(each.line, each.wanted) for each in loop.ask()] == [(2, 1)]
+    assert [(each.lineage, each.wanted) for each in loop.next_requests()] == [(2, 1)]
     loop.judge("0.0", WRONG)
-    repair = only(loop.ask())
+    repair = only(loop.next_requests())
     assert repair.kind == RequestKind.REPAIR
     loop.reply(repair, ["f"])
     loop.judge("0.1", PASSED)
-    both = only(loop.ask())
-    assert (both.kind, both.line, both.step, both.wanted) == (RequestKind.REFINE, 0, 2, 2)
+    both = only(loop.next_requests())
+    assert (both.kind, both.lineage, both.step, both.wanted) == (RequestKind.REFINE, 0, 2, 2)
     assert [each.name for each in both.about] == ["0.1", "1.0"]
     entered = loop.reply(both, [None, "g"])
     assert [(entry.id, entry.parent) for entry in entered] == [("1.1", "1.0")]
@@ -528,62 +539,62 @@ def test_neighbours_are_refined_together_once_all_are_ready() -> None:
 
 @pytest.mark.parametrize("digests", [[], [None, "g"]])
 def test_who_gets_nothing_in_a_batch_is_asked_for_alone_and_once(digests: list[str | None]) -> None:
-    loop = start(lines=2, batch=2)
-    for request, digest in zip(loop.ask(), "ab", strict=True):
+    loop = start(lineages=2, batch=2)
+    for request, digest in zip(loop.next_requests(), "ab", strict=True):
         loop.reply(request, [digest])
     loop.judge("0.0", PASSED)
     loop.judge("1.0", PASSED)
-    loop.reply(only(loop.ask()), digests)
-    alone = loop.ask()
+    loop.reply(only(loop.next_requests()), digests)
+    alone = loop.next_requests()
     left = [0] if digests else [0, 1]
-    assert [(each.kind, each.line, each.wanted) for each in alone] == [
+    assert [(each.kind, each.lineage, each.wanted) for each in alone] == [
         (RequestKind.REFINE, line, 1) for line in left
     ]
     assert [each.name for each in alone[0].about] == ["0.0"]
     for request in alone:
         loop.reply(request, [None])
-    assert loop.ask() == []
+    assert loop.next_requests() == []
     if digests:
         loop.judge("1.1", tried(Verdict.REJECTED))
     assert loop.is_over
 
 
 def test_what_is_stopped_is_not_asked_for_alone() -> None:
-    loop = start(lines=2, batch=2)
-    for request, digest in zip(loop.ask(), "ab", strict=True):
+    loop = start(lineages=2, batch=2)
+    for request, digest in zip(loop.next_requests(), "ab", strict=True):
         loop.reply(request, [digest])
     loop.judge("0.0", PASSED)
     loop.judge("1.0", PASSED)
-    both = only(loop.ask())
+    both = only(loop.next_requests())
     loop.stop("enough")
     loop.reply(both, [])
-    assert (loop.ask(), loop.why_over) == ([], "enough")
+    assert (loop.next_requests(), loop.why_over) == ([], "enough")
 
 
 def test_tokens_and_money_are_shared_out_by_line() -> None:
-    loop = start(lines=2, max_tokens=100)
-    first, second = loop.ask()
+    loop = start(lineages=2, max_tokens=100)
+    first, second = loop.next_requests()
     loop.reply(first, ["a"], usage=Usage(prompt_tokens=6, completion_tokens=20))
     loop.reply(second, ["b"], usage=Usage(prompt_tokens=25))
     loop.judge("0.0", PASSED)
     loop.judge("1.0", PASSED)
-    assert [each.line for each in loop.ask()] == [1]
+    assert [each.lineage for each in loop.next_requests()] == [1]
     for cost_usd, goes_on in [(0.25, True), (0.26, False), (0.5, False), (None, False)]:
         loop = start(max_cost_usd=0.5)
-        loop.reply(only(loop.ask()), ["a"], usage=Usage(cost_usd=cost_usd))
+        loop.reply(only(loop.next_requests()), ["a"], usage=Usage(cost_usd=cost_usd))
         loop.judge("0.0", PASSED)
-        assert bool(loop.ask()) == goes_on
+        assert bool(loop.next_requests()) == goes_on
         unknown = "nobody knows what its answers cost, and there is a ceiling"
         used_up = unknown if cost_usd is None else "its share of the money is used up"
-        assert goes_on or loop.why_over == f"1 line: {used_up}"
+        assert goes_on or loop.why_over == f"1 lineage: {used_up}"
 
 
 def test_an_answer_that_nobody_counted_takes_as_many_tokens_as_one_was_expected_to() -> None:
     for usage, goes_on in [(Usage(), False), (Usage(prompt_tokens=1), True)]:
         loop = start(max_tokens=100, reply_tokens=60)
-        loop.reply(only(loop.ask()), ["a"], usage=usage)
+        loop.reply(only(loop.next_requests()), ["a"], usage=usage)
         loop.judge("0.0", PASSED)
-        assert bool(loop.ask()) == goes_on
+        assert bool(loop.next_requests()) == goes_on
 
 
 @settings(max_examples=150)
@@ -594,7 +605,7 @@ def test_a_ceiling_holds_if_no_answer_takes_more_than_was_told(
     """Known trap: N lines that look at the budget at once overshoot it N-fold."""
     rules = replace(rules, max_tokens=max_tokens, max_cost_usd=max_cost_usd)
     rules = replace(rules, reply_tokens=MOST_TOKENS, reply_cost_usd=MOST_USD)
-    play = Play(Loop(rules), world, order, 8).to_the_end()
+    play = Play(OptimizeLoop(rules), world, order, 8).to_the_end()
     usages = [usage for *_, usage in play.replies.values()]
     assert sum(usage.tokens for usage in usages) <= max_tokens
     assert sum(usage.cost_usd or 0.0 for usage in usages) <= max_cost_usd * (1 + 1e-6)
@@ -603,55 +614,57 @@ def test_a_ceiling_holds_if_no_answer_takes_more_than_was_told(
 def test_who_costs_nothing_has_room_where_nothing_may_be_spent() -> None:
     for usage, goes_on in [(Usage(cost_usd=0.0), True), (Usage(cost_usd=0.01), False)]:
         loop = start(max_cost_usd=0.0, max_tokens=0)
-        loop.reply(only(loop.ask()), ["a"], usage=usage)
+        loop.reply(only(loop.next_requests()), ["a"], usage=usage)
         loop.judge("0.0", PASSED)
-        assert bool(loop.ask()) == goes_on
-    assert start(max_cost_usd=0.0, reply_cost_usd=0.01).ask() == []
+        assert bool(loop.next_requests()) == goes_on
+    assert start(max_cost_usd=0.0, reply_cost_usd=0.01).next_requests() == []
 
 
 def test_no_more_lines_are_begun_than_can_be_paid_for() -> None:
-    loop = start(lines=8, max_cost_usd=0.35, reply_cost_usd=0.1)
-    assert len(loop.ask()) == 3
-    assert start(lines=8, max_cost_usd=0.05, reply_cost_usd=0.1).ask() == []
-    assert len(start(lines=8, max_tokens=500, reply_tokens=100).ask()) == 5
+    loop = start(lineages=8, max_cost_usd=0.35, reply_cost_usd=0.1)
+    assert len(loop.next_requests()) == 3
+    assert start(lineages=8, max_cost_usd=0.05, reply_cost_usd=0.1).next_requests() == []
+    assert len(start(lineages=8, max_tokens=500, reply_tokens=100).next_requests()) == 5
 
 
 def test_what_nobody_asked_for_is_refused() -> None:
     loop = start()
-    request = only(loop.ask())
+    request = only(loop.next_requests())
     with pytest.raises(ValueError, match="asked for 1, got 2"):
         loop.reply(request, ["a", "b"])
-    with pytest.raises(ValueError, match=r"waits for a verdict on 0\.0"):
+    with pytest.raises(ValueError, match=r"no verdict on 0\.0 is expected"):
         loop.judge("0.0", PASSED)
     loop.reply(request, ["a"])
-    with pytest.raises(ValueError, match="waits for a reply to initial/line 0"):
+    with pytest.raises(ValueError, match="no reply to initial/line 0"):
         loop.reply(request, ["a"])
     loop.judge("0.0", PASSED)
-    with pytest.raises(ValueError, match=r"waits for a verdict on 0\.0"):
+    with pytest.raises(ValueError, match=r"no verdict on 0\.0 is expected"):
         loop.judge("0.0", PASSED)
-    with pytest.raises(ValueError, match="waits for a verdict on base"):
+    with pytest.raises(ValueError, match="no verdict on base is expected"):
         loop.judge(BASE, PASSED)
 
 
 def test_rules_that_make_no_sense_are_refused_all_at_once() -> None:
     with pytest.raises(StudyError) as caught:
-        LoopRules(lines=0, repairs=-1, batch=0, max_cost_usd=float("nan"))
+        LoopRules(lineages=0, repairs=-1, batch=0, max_cost_usd=float("nan"))
     assert [mistake.path for mistake in caught.value.mistakes] == [
-        ("lines",),
+        ("lineages",),
         ("batch",),
         ("repairs",),
         ("max_cost_usd",),
     ]
-    assert "lines: expected 1 or more, got 0" in str(caught.value)
+    assert "lineages: expected 1 or more, got 0" in str(caught.value)
 
 
 # -- who is the best --
 
 
-def entry(id: str, verdict: Tried, lines: int = 1, duplicate_of: str | None = None) -> Entry:
-    line, step = map(int, id.split("."))
+def entry(
+    id: str, verdict: Tried, lines: int = 1, duplicate_of: str | None = None
+) -> CandidateEntry:
+    lineage, step = map(int, id.split("."))
     judged = replace(verdict, diff="+x\n" * lines)
-    return Entry(id, None, RequestKind.INITIAL, line, step, judged, duplicate_of, id)
+    return CandidateEntry(id, None, RequestKind.INITIAL, lineage, step, judged, duplicate_of, id)
 
 
 def faster(ratio: float, low: float, high: float, why: str = "") -> Tried:

@@ -1,19 +1,21 @@
-"""What keeps an optimiser from starting is told at once: which agent, where, and what to do."""
+"""What keeps an optimizer from starting is reported at once: which agent, where, what to do."""
 
 import json
 import os
+from dataclasses import dataclass
 
 import pytest
 from repository_kit import make_repository
 
-from fairtrial import Optimise, Study, dry_run_validate, load_problem, run_study
+from fairtrial import Optimizer, Study, StudyError, dry_run_validate, load_problem, run_study
+from fairtrial.optimize import modernize_options, optimizer, preparation
 
 STUDY = """\
 study_id: starting
-title: Optimisers that can't start
+title: Optimizers that can't start
 agents:
   opt:
-    use: optimise
+    use: optimize
     options:
       proposer: {proposer}
       proposer_options: {options}
@@ -118,7 +120,7 @@ def test_a_problem_that_is_none_of_code_is_found_by_check_as_well(run, place):
     write(place, "codemod", {}, problem="words")
     for command in ("check", "run"):
         code, _, err = run(command, "study.yaml")
-        assert (code, "an optimiser needs a code problem" in err) == (2, True), err
+        assert (code, "an optimizer needs a code problem" in err) == (2, True), err
 
 
 def test_methods_of_the_user_s_own_agents_are_their_own_affair(tmp_path):
@@ -154,7 +156,7 @@ def test_a_problem_that_is_none_of_code_is_found_as_well(run, place):
     write(place, "codemod", {}, problem="words")
     code, _, err = run("run", "study.yaml")
     assert code == 2
-    assert "study.yaml:6: agents.opt.options: an optimiser needs a code problem, and words" in err
+    assert "study.yaml:6: agents.opt.options: an optimizer needs a code problem, and words" in err
 
 
 def test_each_level_of_a_factor_is_looked_at(run, place):
@@ -181,8 +183,8 @@ def test_what_the_command_line_sets_has_no_line_in_the_file(run, place):
     assert err.startswith("error: agents.opt.options.colour: unknown key")
 
 
-def test_an_optimiser_that_python_made_is_looked_at_as_well(place):
-    made = Optimise("patches", {"folder": "bare"})
+def test_an_optimizer_that_python_made_is_looked_at_as_well(place):
+    made = Optimizer("patches", {"folder": "bare"})
     problem = load_problem(place / "code/problem.yaml")
     study = Study("s", "t", agent_specs=("opt",), problem_ids=("total",))
     found = dry_run_validate(
@@ -205,3 +207,50 @@ def test_all_that_is_missing_is_told_at_once(run, place):
         assert err.count("\n") == 3
         assert f"{OPTION}.prices: the price of the model 'm' is not known" in err
         assert f"{OPTION}.key_variable: the environment variable NO_KEY is not set" in err
+
+
+# -- built once, and earlier versions --
+
+
+def test_a_command_builds_the_proposer_once(run, place, monkeypatch):
+    built, build_proposer = [], optimizer.build_proposer
+    monkeypatch.setattr(
+        optimizer, "build_proposer", lambda *given: built.append(1) or build_proposer(*given)
+    )
+    write(place, "patches", {"folder": "bare"})
+    (place / "code/bare/a.diff").touch()
+    for words in (("check", "study.yaml"), ("run", "--dry-run", "study.yaml")):
+        assert run(*words)[0] == 0
+        assert len(built) == 1, words
+        built.clear()
+    # Its check passes whatever the code says, which is found out when the arena is opened.
+    words = ("optimize", "code/problem.yaml", "--agent", "patches", "--option", "folder=bare")
+    code, _, err = run(*words, "--unsandboxed")
+    assert (code, "passes although every editable file raises" in err) == (2, True), err
+    assert len(built) == 1
+
+
+def test_a_proposer_that_is_none_is_refused(monkeypatch):
+    @dataclass(frozen=True)
+    class Duck:
+        pass
+
+    monkeypatch.setattr(preparation.plugins, "load", lambda group, name: Duck)
+    with pytest.raises(StudyError, match=r"'duck' \(.*Duck\) can't be used; its class must derive"):
+        Optimizer("duck")
+
+
+def test_studies_of_the_version_before_are_understood(place):
+    study = Study.from_dict(
+        {
+            "study_id": "s",
+            "title": "t",
+            "agents": {"opt": {"use": "optimise", "options": {"proposer": "patches", "lines": 2}}},
+            "problems": {"total": {"use": "code", "options": {"path": "code/problem.yaml"}}},
+            "agent_specs": ["opt"],
+            "problem_ids": ["total"],
+        }
+    )
+    (mistake,) = dry_run_validate(study).errors
+    assert "options.proposer_options: 'folder' is missing" in mistake
+    assert modernize_options({"lines": 2, "repair": True}) == {"lineages": 2, "repair": True}

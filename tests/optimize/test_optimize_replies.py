@@ -9,8 +9,8 @@ from hypothesis import given, strategies as st
 from fairtrial import Candidate, Reply
 from fairtrial.arena import FileState
 from fairtrial.optimize import Request, RequestKind, Usage
-from fairtrial.optimize.proposers.replay import record_of, reply_of
-from fairtrial.optimize.replies import LARGEST_MB, read_reply
+from fairtrial.optimize.proposers.replay import make_record, read_record
+from fairtrial.optimize.replies import LARGEST_MB, check_reply
 from fairtrial.study.agents.journal import Journal
 
 GOOD = Reply((Candidate("c", files={"m.py": FileState(b"x")}), None), Usage("m", 1, 2, 0.1, 3.0))
@@ -25,8 +25,8 @@ def forge(**fields):
 
 
 def test_a_good_answer_is_kept_as_it_is():
-    assert read_reply(GOOD, "mine") is GOOD
-    assert read_reply(Reply(usage=Usage(cost_usd=None)), "mine").usage.cost_usd is None
+    assert check_reply(GOOD, "mine") is GOOD
+    assert check_reply(Reply(usage=Usage(cost_usd=None)), "mine").usage.cost_usd is None
 
 
 @pytest.mark.parametrize(
@@ -44,12 +44,12 @@ def test_a_good_answer_is_kept_as_it_is():
     ],
 )
 def test_what_can_not_be_reckoned_with_is_refused(usage, told):
-    found = read_reply(replace(GOOD, usage=usage), "mine")
+    found = check_reply(replace(GOOD, usage=usage), "mine")
     assert found.candidates == ()
     assert found.refusal == f"mine gave an answer that can't be used: {told}"
     if "cost" in told or usage == 7:
         assert found.usage.cost_usd is None  # unknown, not nothing
-    assert read_reply(found, "mine") is found
+    assert check_reply(found, "mine") is found
 
 
 @pytest.mark.parametrize(
@@ -73,21 +73,21 @@ def test_what_can_not_be_reckoned_with_is_refused(usage, told):
     ],
 )
 def test_what_is_no_answer_is_refused_with_why(changed, told):
-    found = read_reply(replace(GOOD, **changed), "mine")
+    found = check_reply(replace(GOOD, **changed), "mine")
     assert (found.candidates, found.usage) == ((), GOOD.usage)
     assert told in found.refusal
 
 
 def test_an_answer_that_is_too_large_costs_its_line_only():
     large = FileState(b"x" * (LARGEST_MB * 1_000_000))
-    found = read_reply(Reply((Candidate("c", files={"a": large, "b": large}),)), "mine")
+    found = check_reply(Reply((Candidate("c", files={"a": large, "b": large}),)), "mine")
     assert found.refusal == "mine gave 16 MB, and an answer may have 8 MB"
-    assert read_reply(Reply((Candidate("c", files={"a": large}),)), "mine").candidates
+    assert check_reply(Reply((Candidate("c", files={"a": large}),)), "mine").candidates
 
 
 @pytest.mark.parametrize("given", [None, "text", {"candidates": []}, Candidate("c", diff=b"")])
 def test_something_else_is_refused(given):
-    found = read_reply(given, "mine")
+    found = check_reply(given, "mine")
     assert found.refusal == f"mine answered with a {type(given).__name__}"
     assert found.usage.cost_usd is None
 
@@ -110,7 +110,7 @@ def test_whatever_it_is_the_journal_takes_what_is_left(
     files = {path: content} if isinstance(path, str) else {}
     candidate = forge(name=name, diff=diff, files=files, note=note)
     given = Reply((candidate, place), Usage("m", tokens, 0, cost), refusal)
-    record = record_of(Request(RequestKind.INITIAL, 0, 0), read_reply(given, "mine"))
+    record = make_record(Request(RequestKind.INITIAL, 0, 0), check_reply(given, "mine"))
     journal = Journal()
     journal.append("reply", record)
-    assert reply_of(journal.entries()[0].data) == read_reply(given, "mine")
+    assert read_record(journal.entries()[0].data) == check_reply(given, "mine")

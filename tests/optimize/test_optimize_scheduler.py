@@ -1,4 +1,4 @@
-"""An optimisation under way: real slots, checks and clock; only the proposer is a script."""
+"""An optimization under way: real slots, checks and clock; only the proposer is a script."""
 
 import asyncio
 import subprocess
@@ -17,15 +17,14 @@ from fairtrial.arena import (
     Verdict,
     open_arena,
 )
-from fairtrial.core import LabError
-from fairtrial.optimize import Reply, RequestKind, Usage
-from fairtrial.optimize.confirmation import crown
-from fairtrial.optimize.journal import open_journal
+from fairtrial.core import LabError, ignore_event
+from fairtrial.optimize import Proposer, Reply, RequestKind, Usage
+from fairtrial.optimize.confirmation import confirm_winner
+from fairtrial.optimize.journal import read_journal
 from fairtrial.optimize.lineage import LoopRules
-from fairtrial.optimize.loop import Loop
+from fairtrial.optimize.loop import OptimizeLoop
 from fairtrial.optimize.preparation import make_brief
-from fairtrial.optimize.scheduler import Stream
-from fairtrial.optimize.watching import Watchers
+from fairtrial.optimize.scheduler import Scheduler
 from fairtrial.sandbox import HostLock
 from fairtrial.study.agents.journal import Journal
 
@@ -42,7 +41,7 @@ WRONG = SLOW.format(4, 5)
 
 @pytest.fixture(scope="module")
 def problem(tmp_path_factory):
-    top = tmp_path_factory.mktemp("optimise") / "repo"
+    top = tmp_path_factory.mktemp("optimize") / "repo"
     for path, text in FILES.items():
         (top / path).parent.mkdir(parents=True, exist_ok=True)
         (top / path).write_text(text, "utf-8")
@@ -59,17 +58,13 @@ def problem(tmp_path_factory):
 
 
 @dataclass
-class Script:
-    """Answers by the request: line 0 is right and gets better, line 1 wrong and is repaired."""
+class Script(Proposer):
+    """Answers by the request: lineage 0 is right and improves, lineage 1 is wrong and repaired."""
 
     name: str = "script"
     most_at_once: int = 4
-    can_batch: bool = False
     asked: list = field(default_factory=list)
     fails: bool = False
-
-    def can(self, kind):
-        return True
 
     async def propose(self, brief, request):
         self.asked.append(request.key)
@@ -81,75 +76,79 @@ class Script:
             (RequestKind.REFINE, 0): QUARTER,
             (RequestKind.INITIAL, 1): WRONG,
             (RequestKind.REPAIR, 1): HALF + "# mended\n",
-        }.get((request.kind, request.line))
+        }.get((request.kind, request.lineage))
         usage = Usage("script", 100, 10, 0.01)
         if text is None:
             return Reply(refusal="nothing more to say", usage=usage)
         files = {"src/mod.py": FileState(text.encode())}
-        return Reply((Candidate(f"{request.kind}-{request.line}", files=files),), usage)
+        return Reply((Candidate(f"{request.kind}-{request.lineage}", files=files),), usage)
 
 
-def optimise(problem, tmp_path, script, journal, slots=2):
+def optimize(problem, tmp_path, script, journal, slots=2):
     settings = ArenaSettings(unsandboxed=True, warm=False, lock_folder=tmp_path)
-    rules = LoopRules(lines=2, max_candidates=6, refinements=1)
+    rules = LoopRules(lineages=2, max_candidates=6, refinements=1)
 
     async def run():
         async with (
             open_arena(problem, slots=slots, settings=settings) as arena,
             arena.bench() as bench,
         ):
-            stream = Stream(
+            scheduler = Scheduler(
                 arena,
                 bench,
-                Loop(rules),
+                OptimizeLoop(rules),
                 script,
                 await make_brief(arena),
                 journal=journal,
-                known=open_journal(journal, {"tree": arena.tree}),
+                earlier=read_journal(journal, {"tree": arena.tree}),
                 max_seconds=None,
-                watcher=Watchers(()),
+                emit=ignore_event,
             )
-            await stream.run()
-            return stream, (await crown(stream, arena, bench, Watchers(()))).winner
+            await scheduler.run()
+            confirmation = await confirm_winner(scheduler, arena, bench, ignore_event)
+            return scheduler, confirmation.winner
 
     return asyncio.run(run())
 
 
-def tree(stream):
+def tree(scheduler):
     return [
         (each.id, each.parent, each.kind, each.duplicate_of, each.tried.verdict)
-        for each in stream.entries
+        for each in scheduler.entries
     ]
 
 
 def test_candidates_are_repaired_refined_and_the_best_is_confirmed(problem, tmp_path):
     journal, script = Journal(), Script()
-    stream, winner = optimise(problem, tmp_path, script, journal)
-    found = {each.id: each for each in stream.entries}
+    scheduler, winner = optimize(problem, tmp_path, script, journal)
+    found = {each.id: each for each in scheduler.entries}
     assert found["0.0"].tried.verdict == Verdict.FASTER
     assert (found["0.1"].kind, found["0.1"].parent) == (RequestKind.REFINE, "0.0")
     assert found["1.0"].tried.verdict == Verdict.REJECTED
     assert found["1.0"].tried.failures  # what a repair goes by
-    assert found["1.1"].duplicate_of == "0.0"  # mended, it is the same after normalisation
+    assert found["1.1"].duplicate_of == "0.0"  # mended, it is the same after normalization
     # On a machine that is busy otherwise they may be as good as each other by the real clock; who
     # wins is shown with a simulated one.
     assert winner.id in ("0.0", "0.1")
     assert winner.estimate.low > 1
-    assert "+    return sum([i for i in range(n) for _ in range(" in winner.patch
-    assert stream.spent.tokens == 110 * len(script.asked)
+    assert (
+        "+    return sum([i for i in range(n) for _ in range("
+        in winner.finding.edits.patch.decode()
+    )
+    assert scheduler.spent.tokens == 110 * len(script.asked)
 
     # Resumed from its journal it asks nobody, judges nothing, and comes to the same.
     again = Script()
-    resumed, _ = optimise(problem, tmp_path, again, journal, slots=1)
+    resumed, _ = optimize(problem, tmp_path, again, journal, slots=1)
     assert again.asked == []
-    assert tree(resumed) == tree(stream)
+    assert tree(resumed) == tree(scheduler)
     assert len(journal.entries()) == 1 + len(script.asked) + 3
 
 
 def test_a_proposer_that_fails_costs_nothing_that_was_paid_for(problem, tmp_path):
     journal = Journal()
     with pytest.raises(LabError, match="the network is down"):
-        optimise(problem, tmp_path, Script(fails=True), journal)
+        optimize(problem, tmp_path, Script(fails=True), journal)
     kept = [(each.kind, each.data.get("key", "")) for each in journal.entries()]
     assert ("reply", "initial/line 0/0/0") in kept
     assert ("reply", "initial/line 1/0/1") in kept
@@ -157,13 +156,13 @@ def test_a_proposer_that_fails_costs_nothing_that_was_paid_for(problem, tmp_path
 
 def test_what_was_answered_for_another_base_is_nobodys():
     journal = Journal()
-    known = open_journal(journal, {"tree": "one"})
+    known = read_journal(journal, {"tree": "one"})
     journal.append("reply", {"key": "initial/line 0/0/0", "version": 1})
     assert not known.replies
-    assert open_journal(journal, {"tree": "one"}).replies
-    assert not open_journal(journal, {"tree": "two"}).replies
+    assert read_journal(journal, {"tree": "one"}).replies
+    assert not read_journal(journal, {"tree": "two"}).replies
     journal.append("reply", {"key": "initial/line 1/0/1", "version": 1})
-    again = open_journal(journal, {"tree": "one"})  # back where it was: that is still paid for
+    again = read_journal(journal, {"tree": "one"})  # back where it was: that is still paid for
     assert list(again.replies) == ["initial/line 0/0/0"]
 
 

@@ -1,7 +1,7 @@
 """The same seeds, replies and verdicts: however many slots, whoever comes first, the same tree."""
 
 import pytest
-from optimize_kit import ASKING, WORKING, OptimiseNursery, OptimiseSite
+from optimize_kit import ASKING, WORKING, OptimizeNursery, OptimizeSite
 
 pytestmark = pytest.mark.skipif(not WORKING, reason="no full sandbox works here")
 
@@ -11,9 +11,9 @@ LINES = (*ASKING[:-1], "8", "--option", "most_at_once=8", "--max-candidates", "2
 @pytest.mark.slow
 def test_slots_and_arrivals_change_no_decision(tmp_path):
     found = {}
-    with OptimiseNursery() as nursery:
+    with OptimizeNursery() as nursery:
         for slots in (1, 2, 8):
-            site = OptimiseSite(tmp_path / str(slots), nursery)
+            site = OptimizeSite(tmp_path / str(slots), nursery)
             more = ("--parallel-candidates", str(slots))
             outcome = site.finish(*more, asking=LINES, KIT_ORDER=f"order {slots}")
             assert "candidate `refine-0`" in outcome["explanation"]  # and not whose equal it is

@@ -3,18 +3,18 @@
 from dataclasses import dataclass, field
 
 import pytest
-from test_optimize_flow import SETTING, Arena, Events, Script, optimise
+from test_optimize_flow import SETTING, Arena, Events, Script, optimize
 
 from fairtrial.core import LabError
 from fairtrial.optimize import Reply, Usage
-from fairtrial.optimize.journal import STEP, open_journal
+from fairtrial.optimize.journal import STEP, read_journal
 from fairtrial.optimize.lineage import LoopRules
 from fairtrial.optimize.proposers.replay import Replay
 from fairtrial.study.agents.journal import Journal
 
 FIRST = Usage("script", 100, 10, 0.25, 1.0)
 BOTH = Usage("script", 300, 30, 0.75, 2.0)
-ONE_LINE = LoopRules(lines=1, refinements=0)
+ONE_LINEAGE = LoopRules(lineages=1, refinements=0)
 
 
 @dataclass
@@ -37,60 +37,60 @@ class TwoSteps(Script):
 def attempt(journal, *, max_seconds=None, **fields):
     script = TwoSteps(Events(), {"initial/0": "a"}, **fields)
     arena = Arena(script.events)
-    done = optimise(script, arena, rules=ONE_LINE, journal=journal, max_seconds=max_seconds)
+    done = optimize(script, arena, rules=ONE_LINEAGE, journal=journal, max_seconds=max_seconds)
     return script, *done
 
 
 def test_a_step_is_kept_and_handed_to_the_next_attempt():
     journal = Journal()
-    script, stream, raised = attempt(journal, is_down=True)
+    script, scheduler, raised = attempt(journal, is_down=True)
     assert isinstance(raised, LabError)
     assert script.firsts == [None]
     assert journal.paid()[1] == (0.25, 100, 10)
-    script, stream, raised = attempt(journal)
+    script, scheduler, raised = attempt(journal)
     assert raised is None
     assert [(each.refusal, each.usage) for each in script.firsts] == [("hm", FIRST)]
-    assert (stream.spent.cost_usd, stream.spent.tokens) == (0.75, 330)
+    assert (scheduler.spent.cost_usd, scheduler.spent.tokens) == (0.75, 330)
     # What the reply took includes the step, which is counted already.
     assert [entry.paid for entry in journal.entries() if any(entry.paid)] == [
         (0.25, 100, 10),
         (0.5, 200, 20),
     ]
-    script, stream, _ = attempt(journal)
-    assert (script.firsts, stream.spent.tokens) == ([], 330)
+    script, scheduler, _ = attempt(journal)
+    assert (script.firsts, scheduler.spent.tokens) == ([], 330)
 
 
 def test_a_step_counts_though_there_is_no_time_to_go_on():
     journal = Journal()
     attempt(journal, is_down=True)
-    known = open_journal(journal, SETTING)
+    known = read_journal(journal, SETTING)
     assert [each["reply"]["refusal"] for each in known.steps.values()] == ["hm"]
-    script, stream, raised = attempt(journal, max_seconds=known.seconds / 1e6)
+    script, scheduler, raised = attempt(journal, max_seconds=known.seconds / 1e6)
     assert raised is None
-    assert (script.firsts, stream.spent.tokens) == ([], 110)
+    assert (script.firsts, scheduler.spent.tokens) == ([], 110)
     assert "replied initial/0" in script.events.seen
-    assert [each["reply"]["refusal"] for each in stream.replies] == ["hm"]  # to be told again
+    assert [each["reply"]["refusal"] for each in scheduler.replies] == ["hm"]  # to be told again
 
 
 def test_of_several_steps_the_last_holds_all():
     journal = Journal()
-    open_journal(journal, SETTING)
+    read_journal(journal, SETTING)
     for paid in (1, 2):
         journal.append(STEP, {"key": "initial/line 0/0/0", "paid": paid})
-    assert open_journal(journal, SETTING).steps["initial/line 0/0/0"]["paid"] == 2
+    assert read_journal(journal, SETTING).steps["initial/line 0/0/0"]["paid"] == 2
 
 
 def test_steps_of_another_setting_are_left_aside():
     journal = Journal()
-    open_journal(journal, {"who": "another"})
+    read_journal(journal, {"who": "another"})
     journal.append(STEP, {"key": "initial/line 0/0/0"})
-    assert open_journal(journal, SETTING).steps == {}
+    assert read_journal(journal, SETTING).steps == {}
 
 
 @pytest.mark.parametrize(("name", "paid"), [("script", 0.75), (Replay.name, 0.0)])
 def test_what_is_told_again_is_not_paid_for_again(monkeypatch, name, paid):
     monkeypatch.setattr(TwoSteps, "name", name)
     journal = Journal()
-    _, stream, _ = attempt(journal)
-    assert stream.spent.cost_usd == 0.75, "it counts for the limits of the optimisation"
+    _, scheduler, _ = attempt(journal)
+    assert scheduler.spent.cost_usd == 0.75, "it counts for the limits of the optimization"
     assert journal.paid()[1].cost_usd == paid

@@ -1,4 +1,4 @@
-"""Optimisers in studies: options checked before anything runs, budgets, tables, lines."""
+"""Optimizers in studies: options checked before anything runs, budgets, tables, lineages."""
 
 import asyncio
 import json
@@ -8,7 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from optimize_kit import WORKING, OptimiseSite, SimBench
+from optimize_kit import WORKING, OptimizeSite, SimBench
 
 from fairtrial import (
     Check,
@@ -21,18 +21,17 @@ from fairtrial import (
     run_study,
 )
 from fairtrial.arena import Arena, Judgement, NoRoomError, Reason, Rejection, Verdict
-from fairtrial.optimize import Brief, Optimise, Spent, Usage
-from fairtrial.optimize.optimizer import Optimised
+from fairtrial.optimize import Brief, Optimizer, Usage, UsageTotal
+from fairtrial.optimize.confirmation import Confirmation, make_result, refuse_unfounded
 from fairtrial.optimize.preparation import (
     check_ceilings,
-    choose_lines,
-    estimate_reply,
-    tell_estimate,
+    choose_lineages,
+    describe_estimate,
 )
 from fairtrial.optimize.proposers.chat.proposer import Chat
 from fairtrial.optimize.proposers.patches import PatchesProposer
 from fairtrial.optimize.proposers.replay import Replay
-from fairtrial.optimize.study_events import tell_unjudged
+from fairtrial.optimize.study_events import describe_unjudged
 from fairtrial.sandbox import host_lock as quiet
 from fairtrial.study import (
     RunBudget,
@@ -58,8 +57,8 @@ def study(folder, options, **more):
     problem = {"use": "code", "options": {"path": str(folder / "repo/problem.yaml")}}
     return Study(
         "s",
-        "Optimisers",
-        agents={"opt": {"use": "optimise", "options": {"unsandboxed": not WORKING, **options}}},
+        "Optimizers",
+        agents={"opt": {"use": "optimize", "options": {"unsandboxed": not WORKING, **options}}},
         problems={"total": problem},
         agent_specs=("opt",),
         problem_ids=("total",),
@@ -71,7 +70,7 @@ def study(folder, options, **more):
 
 @pytest.fixture
 def site(tmp_path, monkeypatch):
-    made = OptimiseSite(tmp_path, None)
+    made = OptimizeSite(tmp_path, None)
     for name, value in {**made.variables(), "KIT_FOLDER": str(tmp_path)}.items():
         monkeypatch.setenv(name, value)
 
@@ -95,7 +94,7 @@ def errors(folder, options, **more):
     [
         ({"proposer_options": {"colour": 1}}, "options.proposer_options.colour: unknown key"),
         ({"proposer": "codemods"}, "options.proposer: there is no proposer 'codemods'"),
-        ({"lines": -1}, "options.lines: must be 0 or more, got -1"),
+        ({"lineages": -1}, "options.lineages: must be 0 or more, got -1"),
         ({"max_candidates": 0}, "options.max_candidates: expected 1 or more, got 0"),
         ({"batch_refine": 0}, "options.batch_refine: expected 1 or more, got 0"),
         ({"max_seconds": 0}, "options.max_seconds: must be more than 0, got 0"),
@@ -135,18 +134,18 @@ def test_a_ceiling_with_an_unknown_price_refuses_to_start(site, whose):
 
 def test_in_python_too():
     with pytest.raises(StudyError, match=r"proposer_options.colour: unknown key"):
-        Optimise(proposer_options={"colour": 1})
+        Optimizer(proposer_options={"colour": 1})
 
 
 # -- what a run took --
 
 
 @pytest.mark.slow
-def test_a_study_s_budget_and_tables_see_what_an_optimiser_paid(site):
+def test_a_study_s_budget_and_tables_see_what_an_optimizer_paid(site):
     options = {
         "proposer": "function",
         "proposer_options": {"use": "proposing:propose"},
-        "lines": 3,
+        "lineages": 3,
     }
     budget = RunBudget(replicates=3, max_cost_usd=0.05)
     results = run_study(study(site.folder, options, run_budget=budget), executor="serial")
@@ -168,13 +167,13 @@ def test_what_is_told_again_costs_the_study_nothing(site):
     options = {
         "proposer": "function",
         "proposer_options": {"use": "proposing:propose"},
-        "lines": 3,
+        "lineages": 3,
     }
     (first,) = run_study(study(site.folder, options), executor="serial")
     (record,) = (site.folder / "repo/results/workspaces").glob("*/*/replies.jsonl")
     kept = site.folder / "kept.jsonl"
     kept.write_bytes(record.read_bytes())
-    again = {"proposer": "replay", "proposer_options": {"path": str(kept)}, "lines": 3}
+    again = {"proposer": "replay", "proposer_options": {"path": str(kept)}, "lineages": 3}
     other = replace(study(site.folder, again), output_dir=site.folder / "other")
     results = run_study(other, executor="serial")
     assert results[0].outputs["patch"] == first.outputs["patch"]
@@ -192,24 +191,26 @@ WRONG = Judgement("a", "d0", Verdict.REJECTED, rejection=Rejection(Reason.TESTS,
 
 def came_to(*judgements):
     by_digest = {each.digest: each for each in judgements}
-    return Optimised(SimpleNamespace(judgements=by_digest, spent=Spent(), why_over=""), None)
+    scheduler = SimpleNamespace(judgements=by_digest, spent=UsageTotal(), why_over="")
+    return make_result(scheduler, Confirmation(None, {})), by_digest.values()
 
 
 def test_who_could_not_be_judged_is_counted_for_itself():
-    found = came_to(WRONG, LOST, replace(WRONG, digest="d2", rejection=None)).as_output()
-    assert (found["candidates"], found["passed"], found["unjudged"]) == (2, 1, 1)
-    assert tell_unjudged([WRONG, LOST]) == [
+    result, _ = came_to(WRONG, LOST, replace(WRONG, digest="d2", rejection=None))
+    assert (result.candidates, result.passed, result.unjudged) == (2, 1, 1)
+    assert describe_unjudged([WRONG, LOST]) == [
         "1 of 2 candidates could not be judged, through no fault of theirs; of the first one: it "
         "could not be timed"
     ]
-    assert tell_unjudged([WRONG]) == []
+    assert describe_unjudged([WRONG]) == []
 
 
 def test_that_nothing_is_worth_taking_is_not_said_of_candidates_that_have_no_verdict():
-    came_to(WRONG).refuse_unfounded()
+    refuse_unfounded(*came_to(WRONG))
     with pytest.raises(LabError, match="none that was judged is worth taking, and 1 of 2 cand"):
-        came_to(WRONG, LOST).refuse_unfounded()
-    replace(came_to(WRONG, LOST), winner=SimpleNamespace()).refuse_unfounded()
+        refuse_unfounded(*came_to(WRONG, LOST))
+    result, judgements = came_to(WRONG, LOST)
+    refuse_unfounded(replace(result, best="0.0"), judgements)
 
 
 def failing_clock(monkeypatch, wanted, error):
@@ -227,10 +228,10 @@ def failing_clock(monkeypatch, wanted, error):
     monkeypatch.setattr(Arena, "bench", asynccontextmanager(bench))
 
 
-ONE_LINE = {
+ONE_LINEAGE = {
     "proposer": "function",
     "proposer_options": {"use": "proposing:propose"},
-    "lines": 1,
+    "lineages": 1,
     "max_candidates": 1,
 }
 
@@ -240,7 +241,7 @@ def test_a_base_that_does_not_hold_is_no_failure_of_the_agent(site):
         json.dumps({"problem_id": "p", "editable": ["src/*.py"], "check": [{"command": ["false"]}]})
     )
     budget = RunBudget(retries=0)
-    (run,) = run_study(study(site.folder, ONE_LINE, run_budget=budget), executor="serial")
+    (run,) = run_study(study(site.folder, ONE_LINEAGE, run_budget=budget), executor="serial")
     assert run.status == RunStatus.BROKEN
     assert "check[0]: on the unchanged base, the command exited with 1" in run.error_info
 
@@ -258,11 +259,11 @@ def test_a_run_whose_only_candidate_we_could_not_time_is_broken_and_goes_on(
     site, monkeypatch, label, error, told
 ):
     failing_clock(monkeypatch, label, error)
-    (broken,) = run_study(study(site.folder, ONE_LINE), executor="serial")
+    (broken,) = run_study(study(site.folder, ONE_LINEAGE), executor="serial")
     assert (broken.status, told in broken.error_info) == (RunStatus.BROKEN, True), broken.error_info
     asked = site.calls()
     failing_clock(monkeypatch, "", error)
-    (found,) = resume_study(study(site.folder, ONE_LINE), executor="serial")
+    (found,) = resume_study(study(site.folder, ONE_LINEAGE), executor="serial")
     assert (found.status, found.outputs["best"]) == (RunStatus.SUCCESS, "0.0")
     assert site.calls() == asked, "the answer was paid for"
 
@@ -270,7 +271,7 @@ def test_a_run_whose_only_candidate_we_could_not_time_is_broken_and_goes_on(
 @pytest.mark.slow
 def test_a_run_that_has_a_best_says_who_was_not_judged(site, monkeypatch):
     failing_clock(monkeypatch, "/0.1", LabError("the clock broke"))
-    made = study(site.folder, {**ONE_LINE, "max_candidates": 2})
+    made = study(site.folder, {**ONE_LINEAGE, "max_candidates": 2})
     (found,) = run_study(made, executor="serial")
     assert (found.status, found.outputs["best"]) == (RunStatus.SUCCESS, "0.0")
     assert (found.outputs["candidates"], found.outputs["unjudged"]) == (1, 1)
@@ -283,50 +284,50 @@ def test_a_run_that_has_a_best_says_who_was_not_judged(site, monkeypatch):
 
 def test_a_part_of_what_several_candidates_took():
     whole = Usage("m", 101, 10, 0.3, 3.0)
-    assert whole.shared_by(1) is whole
-    assert whole.shared_by(2) == Usage("m", 50, 5, 0.15, 1.5)
-    assert Usage("m", 8, 8, None).shared_by(2).cost_usd is None
+    assert whole.divided_by(1) is whole
+    assert whole.divided_by(2) == Usage("m", 50, 5, 0.15, 1.5)
+    assert Usage("m", 8, 8, None).divided_by(2).cost_usd is None
 
 
-# -- how many lines there are, what it may cost --
+# -- how many lineages there are, what it may cost --
 
 
-def lines(proposer, files, most):
+def lineages(proposer, files, most):
     brief = Brief("p", "faster", files)
-    return asyncio.run(choose_lines(proposer, brief, most))
+    return asyncio.run(choose_lineages(proposer, brief, most))
 
 
-def test_every_patch_has_a_line(tmp_path):
+def test_every_patch_has_a_lineage(tmp_path):
     for number in range(5):
         (tmp_path / f"{number}.diff").write_text("")
     proposer = PatchesProposer(tmp_path)
-    assert [lines(proposer, {}, most) for most in (16, 5, 3)] == [5, 5, 3]
+    assert [lineages(proposer, {}, most) for most in (16, 5, 3)] == [5, 5, 3]
 
 
-def test_codemods_have_a_line_for_each_first_proposal_with_room_for_more():
-    assert lines(CodemodProposer(), {"a.py": "x = 1\n"}, 16) == 1
-    known = asyncio.run(CodemodProposer().count_firsts(Brief("p", "", {"a.py": SLOW})))
+def test_codemods_have_a_lineage_for_each_first_proposal_with_room_for_more():
+    assert lineages(CodemodProposer(), {"a.py": "x = 1\n"}, 16) == 1
+    known = asyncio.run(CodemodProposer().count_first_proposals(Brief("p", "", {"a.py": SLOW})))
     assert known >= 1
-    assert lines(CodemodProposer(), {"a.py": SLOW}, 16) == min(known, 8)
-    assert lines(CodemodProposer(), {"a.py": SLOW}, 1) == 1
+    assert lineages(CodemodProposer(), {"a.py": SLOW}, 16) == min(known, 8)
+    assert lineages(CodemodProposer(), {"a.py": SLOW}, 1) == 1
 
 
 @pytest.mark.parametrize(("most", "expected"), [(16, 4), (6, 1), (1, 1), (40, 10)])
-def test_of_others_each_line_has_a_few_candidates(most, expected):
-    assert lines(Replay(Path("none")), {}, most) == expected
+def test_of_others_each_lineage_has_a_few_candidates(most, expected):
+    assert lineages(Replay(Path("none")), {}, most) == expected
 
 
 def test_what_a_model_will_cost_is_told_before_it_is_asked():
     brief = Brief("p", "faster", {"a.py": "x = 1\n" * 500})
     chat = Chat(URL, "mine", prices={"mine": (10.0, 100.0)})
     each = chat.estimate(brief)
-    told = tell_estimate(each, 8, None)
+    told = describe_estimate(each, 8, None)
     assert f"about 8 answers of mine, some {each.tokens:,} tokens each" in told
     assert f"about ${8 * each.cost_usd:.2f} in all" in told
-    assert tell_estimate(each, 8, 0.5).endswith("; asking stops at $0.50.")
-    assert "isn't known" in tell_estimate(Chat(URL, "other").estimate(brief), 8, None)
-    assert tell_estimate(estimate_reply(CodemodProposer(), brief), 8, None) == ""
-    assert tell_estimate(Usage("claude", cost_usd=0.5), 4, None).endswith(
+    assert describe_estimate(each, 8, 0.5).endswith("; asking stops at $0.50.")
+    assert "isn't known" in describe_estimate(Chat(URL, "other").estimate(brief), 8, None)
+    assert describe_estimate(CodemodProposer().estimate(brief), 8, None) == ""
+    assert describe_estimate(Usage("claude", cost_usd=0.5), 4, None).endswith(
         "4 answers of claude: about $2.00 in all."
     )
 
@@ -347,7 +348,7 @@ def test_how_patient_it_is_changes_no_answer_and_all_else_does():
     def setting(problem=problem, **options):
         made = {"base_url": URL, "model": "m", **options}
         arena = SimpleNamespace(problem=problem, tree="t")
-        return Optimise("chat", made)._setting(arena)
+        return Optimizer("chat", made)._journal_setting(arena)
 
     first = setting()
     assert setting(timeout_s=1.0, retries=9, prices={"m": [1, 2]}, most_at_once=2) == first

@@ -1,9 +1,9 @@
-"""Code problems in studies: read when names are bound, and what outputs come to (issue 6.5)."""
+"""Code problems in studies: read when names are bound, and the evaluations of outputs."""
 
-import base64
 import subprocess
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -15,19 +15,20 @@ from fairtrial.arena import (
     Basis,
     Candidate,
     Estimate,
+    FileEdit,
+    FileEdits,
     FileState,
-    Judged,
     Judgement,
     Measurement,
     Reason,
     Rejection,
-    Stored,
     Verdict,
     judge_candidates,
 )
 from fairtrial.core import plugins
-from fairtrial.optimize import code_problem as module
+from fairtrial.optimize import OptimizationResult, code_problem as module
 from fairtrial.optimize.code_problem import UNITS, BoundCode, Code, has_judged, read_answer
+from fairtrial.optimize.result import JudgedOutput
 from fairtrial.sandbox import host_lock as quiet
 from fairtrial.study import ProblemBinding, RunBudget, RunStatus, pack, unpack
 from fairtrial.study.problems.scoring import read_verdict
@@ -58,21 +59,22 @@ STUDY = {
     "outcomes": [{"name": "speedup", "source_table": "evaluations", "primary": True}],
 }
 SETTINGS = ArenaSettings(unsandboxed=True, timing="none")
-OPTIMISED = {
-    "best": "2.1",
-    "ratio": 1.5,
-    "low": 1.4,
-    "high": 1.6,
-    "confidence": 0.95,
-    "adopt": True,
-    "candidates": 9,
-    "passed": 7,
-    "unjudged": 2,
-    "sessions": 16,
-    "tokens": 1200,
-    "cost_usd": 0.25,
-    "patch": "...",
-}
+OPTIMIZED = OptimizationResult(
+    best="2.1",
+    estimate=Estimate(1.5, 1.4, 1.6, 16, 0.95),
+    edits=FileEdits({}, b"\xff\r\n"),
+    explanation="it is faster",
+    candidates=9,
+    passed=7,
+    unjudged=2,
+    tokens=1200,
+    cost_usd=0.25,
+    why_over="no gain any more",
+    tree="t",
+    problem="p",
+    notes=("a note",),
+    dropped={"0.0": "it crashed"},
+)
 
 
 @pytest.fixture
@@ -201,9 +203,9 @@ def evaluated(result):
 # -- what outputs come to --
 
 
-def test_an_optimiser_says_itself_what_it_found():
+def test_an_optimizer_says_itself_what_it_found():
     problem = BoundCode(code=None)
-    rows = problem.evaluate(Judged(OPTIMISED))
+    rows = problem.evaluate(JudgedOutput(OPTIMIZED))
     assert values_of(rows) == {
         "speedup": 1.5,
         "speedup_low": 1.4,
@@ -225,12 +227,19 @@ def test_whoever_else_claims_to_have_judged_is_judged(monkeypatch):
     """An agent proposes, a problem judges: figures in an output are worth nothing."""
     judgement = Judgement("answer", "d", Verdict.EQUIVALENT, Basis.TESTS)
     problem = judged_as(monkeypatch, judgement)
-    claimed = {**OPTIMISED, "patch": "x"}
-    for output in (claimed, unpack(pack(Judged(claimed)))):  # the second as `rescore` has it
+    for output in (OPTIMIZED.to_output(), unpack(pack(JudgedOutput(OPTIMIZED)))):
         values = values_of(problem.evaluate(output))
         assert (values["speedup"], values["candidates"]) == (None, 1)
     with pytest.raises(TypeError, match="holds nothing that could be judged"):
         problem.evaluate({"best": "2.1", "ratio": 100.0, "adopt": True})
+
+
+def stored(output, rows):
+    """A run's result with this output and these evaluations."""
+    return SimpleNamespace(outputs=unpack(pack(output)), evaluator_outputs=read_verdict(rows))
+
+
+OWN_ROWS = BoundCode(code=None).evaluate(JudgedOutput(OPTIMIZED))
 
 
 @pytest.mark.parametrize(
@@ -240,44 +249,68 @@ def test_whoever_else_claims_to_have_judged_is_judged(monkeypatch):
         (Verdict.REJECTED, Rejection(Reason.TESTS, "1 of 2 tests"), 6),
     ],
 )
-def test_of_an_optimisers_stored_output_only_the_best_is_judged_again(
+def test_of_an_optimizers_stored_output_only_the_best_is_judged_again(
     monkeypatch, verdict, rejection, passed
 ):
     given = []
     judgement = Judgement("answer", "d", verdict, Basis.TESTS, rejection=rejection)
     problem = judged_as(monkeypatch, judgement, given)
-    edits = {"patch": base64.b64encode(b"\xff\r\n").decode()}
-    stored = Stored({**OPTIMISED, "edits": edits, "unjudged": 2})
-    rows = problem.evaluate(stored)
+    rows = problem.rescore(stored(OPTIMIZED.to_output(), OWN_ROWS))
     values = values_of(rows)
     assert (values["candidates"], values["passed"], values["unjudged"]) == (9, passed, 2)
     assert rows[0]["notes_json"]["best"] == "2.1"
     assert given[0].diff == b"\xff\r\n", "the bytes, not the text that people see"
     assert has_judged(rows)
-    assert not has_judged(problem.evaluate({"diff": "x", "best": "2.1"}))
+    plain = problem.rescore(stored({"diff": "x", "best": "2.1"}, ()))
+    assert (has_judged(plain), values_of(plain)["candidates"]) == (False, 1)
 
 
-def test_what_an_optimiser_found_is_not_wrong_since_the_project_has_changed(monkeypatch):
+def test_what_an_optimizer_found_is_not_wrong_since_the_project_has_changed(monkeypatch):
     rejection = Rejection(Reason.UNUSABLE, "the diff doesn't apply")
     judgement = Judgement("answer", "", Verdict.REJECTED, rejection=rejection)
     problem = judged_as(monkeypatch, judgement)
     with pytest.raises(LabError, match="has changed since this was found: the diff doesn't"):
-        problem.evaluate(Stored(OPTIMISED))
-    assert values_of(problem.evaluate(dict(OPTIMISED)))["passed"] == 0, "another agent's own fault"
+        problem.rescore(stored(OPTIMIZED.to_output(), OWN_ROWS))
+    values = values_of(problem.evaluate(OPTIMIZED.to_output()))
+    assert values["passed"] == 0, "another agent's own fault"
 
 
-def test_an_optimiser_that_found_nothing_leaves_the_base():
-    nothing = {**OPTIMISED, **dict.fromkeys(("best", "ratio", "low", "high", "cost_usd"))}
-    nothing |= {"patch": "", "why_over": "no gain any more"}
-    values = values_of(BoundCode(code=None).evaluate(nothing))
-    assert values == values_of(BoundCode(code=None).evaluate(Judged(nothing)))
+def test_an_optimizer_that_found_nothing_leaves_the_base():
+    nothing = replace(OPTIMIZED, best=None, estimate=None, edits=None, cost_usd=None)
+    values = values_of(BoundCode(code=None).evaluate(nothing.to_output()))
+    assert values == values_of(BoundCode(code=None).evaluate(JudgedOutput(nothing)))
+    assert values == values_of(
+        BoundCode(code=None).rescore(
+            stored(nothing.to_output(), BoundCode(code=None).evaluate(JudgedOutput(nothing)))
+        )
+    )
     assert [values[name] for name in ("speedup", "speedup_low", "speedup_high")] == [1.0] * 3
     assert (values["adopt"], values["candidates"], values["cost_usd"]) == (False, 9, None)
 
 
 def test_a_figure_that_is_none_is_an_error():
     with pytest.raises(TypeError, match="`ratio` must be a number or None"):
-        BoundCode(code=None).evaluate(Judged({**OPTIMISED, "ratio": "fast"}))
+        BoundCode(code=None).evaluate({**OPTIMIZED.to_output(), "ratio": "fast"})
+
+
+# -- results of optimizations, as ledgers have them --
+
+
+def test_a_result_is_read_back_as_it_was():
+    state = FileState(b"\xff", executable=True)
+    edits = FileEdits({"a.py": FileEdit(None, state), "b.py": FileEdit(state, None)}, b"\xff\n")
+    for result in (OPTIMIZED, replace(OPTIMIZED, edits=edits), OptimizationResult()):
+        output = unpack(pack(result.to_output()))
+        assert output["kind"] == "optimization"
+        assert OptimizationResult.from_output(output) == result
+
+
+def test_results_of_the_version_before_are_known_by_their_keys():
+    output = OPTIMIZED.to_output()
+    del output["kind"]
+    assert OptimizationResult.from_output(output) == OPTIMIZED
+    for other in ({}, {**output, "more": 1}, {"why_over": "", "best": None, "patch": ""}):
+        assert OptimizationResult.from_output(other) is None
 
 
 def test_a_candidate_that_was_timed(monkeypatch):

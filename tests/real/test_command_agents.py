@@ -21,11 +21,11 @@ from registry import PATIENCE_S, cache_folder
 from repository_kit import fingerprint, make_repository
 
 from fairtrial.arena import ArenaSettings, Check, CodeProblem, Verdict, open_arena
-from fairtrial.arena.workshop.workshop import make_ready
 from fairtrial.optimize import Brief, Request, RequestKind
+from fairtrial.optimize.preparation import opened_proposer
 from fairtrial.optimize.proposers.command.prompt import write_prompt
 from fairtrial.optimize.proposers.command.proposer import CommandProposer
-from fairtrial.optimize.proposers.replay import record_of
+from fairtrial.optimize.proposers.replay import make_record
 
 KEY = "sk-loopback-Zq81mPx0Vt55rWcd"
 PATH, OLD, NEW = "src/mod.py", "[1, 2, 3]", "{1, 2, 3}"
@@ -209,8 +209,8 @@ def ask(tmp_path, home, monkeypatch):
 
     async def run(proposer):
         async with open_arena(problem, slots=1, settings=settings) as arena:
-            ready = await make_ready(proposer, arena)
-            reply = await ready.propose(BRIEF, FIRST)
+            async with opened_proposer(proposer, arena) as opened:
+                reply = await opened.propose(BRIEF, FIRST)
             return reply, [(await arena.judge(each)).verdict for each in reply.candidates]
 
     def ask(agent, vendor, timeout_s=60.0):
@@ -219,7 +219,7 @@ def ask(tmp_path, home, monkeypatch):
         proposer = CommandProposer(**options, network=True, timeout_s=timeout_s)
         reply, verdicts = anyio.run(run, proposer)
         assert KEY not in repr(reply)
-        assert KEY not in json.dumps(record_of(FIRST, reply))
+        assert KEY not in json.dumps(make_record(FIRST, reply))
         assert fingerprint(top) == before
         assert not list(home.glob("arena/*"))
         assert own_children() <= children

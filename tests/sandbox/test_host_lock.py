@@ -22,8 +22,8 @@ import anyio._backends._asyncio  # a child that changed its user may not be able
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from fairtrial.core import LabError
-from fairtrial.sandbox import HostLock, host_lock as quiet, shared_files as commons
+from fairtrial.core import HostWaitEnded, HostWaitStarted, LabError
+from fairtrial.sandbox import HostLock, host_lock, shared_files
 from fairtrial.sandbox.host_lock import BELL, GATE, MAIN
 
 LONG_S = 60.0
@@ -168,7 +168,7 @@ def is_free(folder):
 
 
 def _can_lock(path):
-    with commons.open_shared_file(path) as handle:
+    with shared_files.open_shared_file(path) as handle:
         return handle.lock(fcntl.LOCK_EX)
 
 
@@ -178,7 +178,7 @@ def open_descriptors():
 
 def test_shared_and_exclusive_leases_of_many_processes_never_overlap(tmp_path):
     with contextlib.ExitStack() as stack:
-        with commons.open_shared_file(tmp_path / GATE) as gate:  # until all of them are there
+        with shared_files.open_shared_file(tmp_path / GATE) as gate:  # until all of them are there
             assert gate.lock(fcntl.LOCK_EX)
             codes = [started(ROUNDS, tmp_path, seed, 25) for seed in range(4)]
             children = [stack.enter_context(code) for code in codes]
@@ -203,9 +203,11 @@ def test_shared_and_exclusive_leases_of_many_processes_never_overlap(tmp_path):
 
 def test_a_stream_of_shared_leases_does_not_starve_the_exclusive_side(tmp_path, monkeypatch):
     spans, closed, begun = [], [], []
-    write_note = quiet._write_note  # right after the gate is closed
+    write_note = host_lock._write_note  # right after the gate is closed
     monkeypatch.setattr(
-        quiet, "_write_note", lambda *told: closed.append(time.monotonic_ns()) or write_note(*told)
+        host_lock,
+        "_write_note",
+        lambda *told: closed.append(time.monotonic_ns()) or write_note(*told),
     )
 
     async def main():
@@ -298,7 +300,7 @@ def test_cancelling_at_any_instant_loses_nothing(tmp_path):
 @pytest.mark.parametrize("side", ["shared", "exclusive"])
 def test_the_lock_of_a_killed_process_is_free(tmp_path, side, monkeypatch):
     monkeypatch.setattr(
-        quiet, "MAX_FIFO_WAIT_S", math.inf
+        host_lock, "MAX_FIFO_WAIT_S", math.inf
     )  # whoever waits is woken, and doesn't look
 
     async def main():
@@ -318,9 +320,9 @@ def test_the_lock_of_a_killed_process_is_free(tmp_path, side, monkeypatch):
 
 def test_those_who_wait_for_a_timing_do_nothing_meanwhile(tmp_path, monkeypatch):
     tries = []
-    lock_file = commons.SharedFile.lock
+    lock_file = shared_files.SharedFile.lock
     monkeypatch.setattr(
-        commons.SharedFile,
+        shared_files.SharedFile,
         "lock",
         lambda self, how: tries.append(self.path) or lock_file(self, how),
     )
@@ -340,7 +342,7 @@ def test_those_who_wait_for_a_timing_do_nothing_meanwhile(tmp_path, monkeypatch)
             tries.clear()
             await anyio.sleep(0.2)
             seldom = int(
-                (time.monotonic() - began_s) / quiet.MAX_FIFO_WAIT_S
+                (time.monotonic() - began_s) / host_lock.MAX_FIFO_WAIT_S
             )  # 0, unless we were late
             assert len(tries) <= 5 * seldom
 
@@ -377,7 +379,7 @@ def test_a_note_that_nobody_can_read_hurries_nobody(tmp_path):
         async with lock.shared() as lease:
             for note in (b"", b"x y", b"1", b"nan nan", b"\xff" * 64):
                 (tmp_path / GATE).write_bytes(note)
-                with commons.open_shared_fifo(tmp_path / BELL, os.O_RDWR):
+                with shared_files.open_shared_fifo(tmp_path / BELL, os.O_RDWR):
                     assert wait_for_s(lease) >= 0.0
                     assert not lease.is_overdue()
 
@@ -499,7 +501,7 @@ def test_children_of_a_holder_inherit_nothing(tmp_path, way):
 
 
 def test_a_forked_child_that_unwinds_leaves_its_parents_lock_alone(tmp_path):
-    with commons.open_shared_file(tmp_path / MAIN) as handle:
+    with shared_files.open_shared_file(tmp_path / MAIN) as handle:
         assert handle.lock(fcntl.LOCK_EX)
         child = os.fork()
         if child == 0:
@@ -672,14 +674,14 @@ def test_somebody_else_who_times_is_known_by_process_and_we_ourselves_are_not(tm
 
 def test_a_note_without_a_process_is_one_of_an_older_version(tmp_path):
     with holding(tmp_path, "exclusive"):
-        os.truncate(tmp_path / GATE, quiet.NOTE_BYTES)
+        os.truncate(tmp_path / GATE, host_lock.NOTE_BYTES)
         assert HostLock(tmp_path).find_timing_process(own_pid=1 << 30) is None
 
 
 def test_who_waits_long_is_told_for_whom_and_when_it_is_over(tmp_path, monkeypatch):
-    monkeypatch.setattr(quiet, "NOTIFY_AFTER_S", 0.0)
-    monkeypatch.setattr(quiet, "MAX_FIFO_WAIT_S", 0.001)
-    monkeypatch.setattr(quiet, "_is_descendant", lambda pid, ours: pid == ours)
+    monkeypatch.setattr(host_lock, "NOTIFY_AFTER_S", 0.0)
+    monkeypatch.setattr(host_lock, "MAX_FIFO_WAIT_S", 0.001)
+    monkeypatch.setattr(host_lock, "_is_descendant", lambda pid, ours: pid == ours)
     said = []
     lock = HostLock(tmp_path, said.append)
 
@@ -690,7 +692,7 @@ def test_who_waits_long_is_told_for_whom_and_when_it_is_over(tmp_path, monkeypat
                     tasks.start_soon(enter)
                 await until(lambda: said)
                 child.kill()
-        assert said == [quiet.WAITING.format(child.pid), quiet.GOING_ON]
+        assert said == [HostWaitStarted(child.pid), HostWaitEnded()]
 
     async def enter():
         async with lock.shared():
@@ -700,7 +702,7 @@ def test_who_waits_long_is_told_for_whom_and_when_it_is_over(tmp_path, monkeypat
 
 
 def test_who_waits_for_its_own_timing_is_told_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(quiet, "NOTIFY_AFTER_S", 0.0)
+    monkeypatch.setattr(host_lock, "NOTIFY_AFTER_S", 0.0)
     said, looked = [], []
     lock = HostLock(tmp_path, said.append)
     monkeypatch.setattr(

@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from fairtrial.core import LabError, plugins
-from fairtrial.sandbox import Plain, bubblewrap, find_sandbox, selection as choosing
+from fairtrial.sandbox import Plain, bubblewrap, find_sandbox, selection
 from fairtrial.sandbox.bubblewrap import Bubblewrap
 from fairtrial.sandbox.namespaces import Namespaces
 from fairtrial.sandbox.selection import try_sandbox
@@ -16,9 +16,9 @@ def working(monkeypatch):
 
     def say(*names, user=1000):
         reasons = {
-            each.name: "" if each.name in names else "broken" for each in choosing.FULL_SANDBOXES
+            each.name: "" if each.name in names else "broken" for each in selection.FULL_SANDBOXES
         }
-        monkeypatch.setattr(choosing, "_trial_results", reasons)
+        monkeypatch.setattr(selection, "_trial_results", reasons)
         monkeypatch.setattr(bubblewrap.os, "geteuid", lambda: user)
 
     return say
@@ -65,13 +65,13 @@ def test_it_is_really_tried_and_only_once(monkeypatch):
             tries.append(command)
             raise LabError("no luck")
 
-    monkeypatch.setattr(choosing, "_trial_results", {})
+    monkeypatch.setattr(selection, "_trial_results", {})
     assert [try_sandbox(Broken()), try_sandbox(Broken())] == ["no luck", "no luck"]
     assert len(tries) == 1
 
 
 def test_it_can_be_asked_for_while_a_loop_runs(monkeypatch):
-    monkeypatch.setattr(choosing, "_trial_results", {})
+    monkeypatch.setattr(selection, "_trial_results", {})
 
     async def ask():
         return try_sandbox(Plain())

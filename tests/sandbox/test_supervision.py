@@ -29,7 +29,7 @@ from fairtrial.sandbox import (
     run_command,
 )
 from fairtrial.sandbox.bubblewrap import Bubblewrap
-from fairtrial.sandbox.harness import init, process_list as listing, processes
+from fairtrial.sandbox.harness import init, process_list, processes
 from fairtrial.sandbox.namespaces import Namespaces
 from fairtrial.sandbox.selection import FULL_SANDBOXES, try_sandbox
 from fairtrial.testing.sandbox_commands import CommandRunner
@@ -496,14 +496,15 @@ def test_the_systems_own_list_tells_the_same_where_there_is_no_proc():
     try:
         await_true(lambda: len(set(processes.list_descendants(0)) - before) == 3)
         assert (
-            set(listing.list_descendants(shell.pid)) == set(processes.list_descendants(0)) - before
+            set(process_list.list_descendants(shell.pid))
+            == set(processes.list_descendants(0)) - before
         )
-        seen = listing.measure_usage(listing.list_descendants(shell.pid))
+        seen = process_list.measure_usage(process_list.list_descendants(shell.pid))
         assert len(seen.pids) == 3
         assert seen.rss_bytes > 0
         shell.kill()
         shell.wait()
-        assert len(listing.list_descendants(shell.pid)) == 2, "orphans are still known"
+        assert len(process_list.list_descendants(shell.pid)) == 2, "orphans are still known"
     finally:
         os.killpg(shell.pid, signal.SIGKILL)
         shell.wait()
@@ -513,7 +514,7 @@ def test_the_systems_own_list_tells_the_same_where_there_is_no_proc():
     ("text", "seconds"), [("0:01.50", 1.5), ("01:02:03", 3723), ("2-00:00:01", 172_801)]
 )
 def test_times_of_the_systems_list_are_read(text, seconds):
-    assert listing._parse_seconds(text) == seconds
+    assert process_list._parse_seconds(text) == seconds
 
 
 def test_run_command_is_plain_unless_told(tmp_path):

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from fairtrial.sandbox import timing_conditions as speed
+from fairtrial.sandbox import timing_conditions
 
 
 @pytest.fixture
@@ -14,7 +14,7 @@ def cores(monkeypatch):
     """Return a function that sets the usable cores."""
 
     def cores(*numbers):
-        monkeypatch.setattr(speed, "usable_cores", lambda: numbers)
+        monkeypatch.setattr(timing_conditions, "usable_cores", lambda: numbers)
 
     cores(0, 1)
     return cores
@@ -34,7 +34,7 @@ def put(tmp_path):
 
 
 def test_a_survey_says_something_of_everything_on_any_machine():
-    facts = speed.survey_timing()
+    facts = timing_conditions.survey_timing()
     assert [fact.name for fact in facts] == [
         "pinning", "core for us", "governor", "turbo", "clock", "load", "stolen time",
     ]  # fmt: skip
@@ -43,12 +43,12 @@ def test_a_survey_says_something_of_everything_on_any_machine():
 
 
 def test_pinning_is_tried_in_a_child(monkeypatch):
-    before = speed.usable_cores()
-    assert speed.check_pinning().status in ("yes", "no")
-    assert speed.usable_cores() == before  # ours is as it was
+    before = timing_conditions.usable_cores()
+    assert timing_conditions.check_pinning().status in ("yes", "no")
+    assert timing_conditions.usable_cores() == before  # ours is as it was
     refusing = "raise OSError('not here')"
-    monkeypatch.setattr(speed, "PIN_SCRIPT", refusing)
-    fact = speed.check_pinning()
+    monkeypatch.setattr(timing_conditions, "PIN_SCRIPT", refusing)
+    fact = timing_conditions.check_pinning()
     assert fact.status == "no"
     assert "OSError: not here" in fact.detail
 
@@ -57,21 +57,23 @@ def test_pinning_is_tried_in_a_child(monkeypatch):
 def test_the_trial_notices_a_core_that_is_not_kept():
     lying = "import os\nos.sched_setaffinity = lambda *_: None\n"
     lying += "os.sched_getaffinity = lambda _: {0, 1}\n"
-    done = subprocess.run([sys.executable, "-c", lying + speed.PIN_SCRIPT], timeout=60)
+    done = subprocess.run([sys.executable, "-c", lying + timing_conditions.PIN_SCRIPT], timeout=60)
     assert done.returncode == 1
 
 
 def test_a_core_is_left_for_us_unless_there_is_one_only(cores, tmp_path, put):
-    assert speed.check_spare_core(tmp_path).status == "yes"  # a machine that doesn't say
+    assert (
+        timing_conditions.check_spare_core(tmp_path).status == "yes"
+    )  # a machine that doesn't say
     for core in (0, 1):
         put(f"cpu{core}/topology/thread_siblings_list", "0-1\n")
-    fact = speed.check_spare_core(tmp_path)
+    fact = timing_conditions.check_spare_core(tmp_path)
     assert (fact.status, "threads of one" in fact.detail) == ("partly", True)
     put("cpu2/topology/thread_siblings_list", "2-3\n")
     cores(0, 1, 2)
-    assert speed.check_spare_core(tmp_path).status == "yes"
+    assert timing_conditions.check_spare_core(tmp_path).status == "yes"
     cores(1)
-    assert "there is one core" in speed.check_spare_core(tmp_path).detail
+    assert "there is one core" in timing_conditions.check_spare_core(tmp_path).detail
 
 
 @pytest.mark.parametrize(
@@ -86,7 +88,7 @@ def test_a_core_is_left_for_us_unless_there_is_one_only(cores, tmp_path, put):
 def test_governors(cores, put, tmp_path, governors, status, detail):
     for core, governor in enumerate(governors):
         put(f"cpu{core}/cpufreq/scaling_governor", f"{governor}\n")
-    fact = speed.check_governor(tmp_path)
+    fact = timing_conditions.check_governor(tmp_path)
     assert fact.status == status
     assert fact.detail.startswith(detail)
     assert bool(fact.remedy) == detail.endswith("follow")
@@ -105,7 +107,7 @@ def test_governors(cores, put, tmp_path, governors, status, detail):
 def test_turbo(put, tmp_path, monkeypatch, switch, value, status, detail):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     path = put(switch, f"{value}\n")
-    fact = speed.check_turbo(tmp_path)
+    fact = timing_conditions.check_turbo(tmp_path)
     assert fact.status == status
     assert fact.detail.startswith(detail)
     off = "1" if value == "0" else "0"
@@ -117,9 +119,9 @@ def test_turbo(put, tmp_path, monkeypatch, switch, value, status, detail):
     ("source", "status"), [("tsc", "yes"), ("kvm-clock", "yes"), ("hpet", "partly")]
 )
 def test_clocks(put, tmp_path, source, status):
-    fact = speed.check_clock(put("clock", f"{source}\n"))
+    fact = timing_conditions.check_clock(put("clock", f"{source}\n"))
     assert (fact.status, fact.detail.startswith(source)) == (status, True)
-    assert speed.check_clock(tmp_path / "none").detail.startswith("unknown")
+    assert timing_conditions.check_clock(tmp_path / "none").detail.startswith("unknown")
 
 
 @pytest.mark.parametrize(
@@ -130,7 +132,7 @@ def test_clocks(put, tmp_path, source, status):
 def test_load_is_told_against_cores(cores, monkeypatch, load, usable, status):
     cores(*range(usable))
     monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
-    fact = speed.check_load()
+    fact = timing_conditions.check_load()
     assert fact.status == status
     assert fact.detail.startswith(f"{load:.1f} in the last minute, {usable} core")
     assert ("end them, or wait" in fact.detail) == (status != "yes")
@@ -142,12 +144,12 @@ def test_load_is_told_against_cores(cores, monkeypatch, load, usable, status):
 def test_stolen_time_is_a_share_of_the_busy_time(put, steal, status, share):
     # user nice system idle iowait irq softirq steal guest guest_nice
     path = put("stat", f"cpu  700 100 150 9000 500 10 40 {steal} 0 0\ncpu0 1 2 3\n")
-    fact = speed.check_steal(path)
+    fact = timing_conditions.check_steal(path)
     assert fact.status == status
     assert fact.detail.startswith(f"{share} % of the busy time")
 
 
 @pytest.mark.parametrize("text", ["", "cpu  700 100 150 9000\n", "intr 1 2 3 4 5 6 7 8 9 10\n"])
 def test_a_kernel_that_does_not_tell_stolen_time(put, tmp_path, text):
-    assert speed.check_steal(put("stat", text)).detail.startswith("unknown")
-    assert speed.check_steal(tmp_path / "none").detail.startswith("unknown")
+    assert timing_conditions.check_steal(put("stat", text)).detail.startswith("unknown")
+    assert timing_conditions.check_steal(tmp_path / "none").detail.startswith("unknown")

@@ -38,39 +38,41 @@ from fairtrial.arena.delivery.apply import (
     write_patch as write_patch,
 )
 from fairtrial.arena.delivery.branch import (
-    Branched as Branched,
+    WinnerBranch as WinnerBranch,
     check_branch as check_branch,
     put_on_branch as put_on_branch,
 )
-from fairtrial.arena.delivery.coverage import (
-    coverage as coverage,
-)
 from fairtrial.arena.delivery.edits import (
-    Edit as Edit,
-    Edits as Edits,
-    find_edits as find_edits,
+    FileEdit as FileEdit,
+    FileEdits as FileEdits,
 )
 from fairtrial.arena.delivery.explanation import (
-    Finding as Finding,
-    explain as explain,
+    WinnerEvidence as WinnerEvidence,
 )
 from fairtrial.arena.delivery.markdown_quoting import (
     ASSUMES as ASSUMES,
     as_message as as_message,
     spell_command as spell_command,
 )
-from fairtrial.arena.delivery.profile import (
-    profile as profile,
-)
 from fairtrial.arena.delivery.recheck import (
     recheck as recheck,
+)
+from fairtrial.arena.delivery.winner import (
+    gather_evidence as gather_evidence,
 )
 from fairtrial.arena.evaluation import (
     Evaluation as Evaluation,
     evaluate_candidates as evaluate_candidates,
     judge_candidates as judge_candidates,
-    judgement_as_dict as judgement_as_dict,
-    measured_as_dict as measured_as_dict,
+    read_candidates as read_candidates,
+)
+from fairtrial.arena.events import (
+    CandidateJudged as CandidateJudged,
+    CheckStarted as CheckStarted,
+    TimingProgress as TimingProgress,
+)
+from fairtrial.arena.machine_survey import (
+    survey_machine as survey_machine,
 )
 from fairtrial.arena.model.candidates import (
     Candidate as Candidate,
@@ -78,9 +80,7 @@ from fairtrial.arena.model.candidates import (
     FileState as FileState,
 )
 from fairtrial.arena.model.judgements import (
-    Judged as Judged,
     Judgement as Judgement,
-    Stored as Stored,
 )
 from fairtrial.arena.model.problem import (
     Benchmark as Benchmark,
@@ -106,13 +106,15 @@ from fairtrial.arena.model.verdicts import (
 from fairtrial.arena.opening import (
     open_arena as open_arena,
 )
+from fairtrial.arena.plain_data import (
+    judgement_as_dict as judgement_as_dict,
+)
 from fairtrial.arena.preflight import (
-    missing_parts as missing_parts,
+    check_problem_file as check_problem_file,
 )
 from fairtrial.arena.problem_files import (
     is_problem_file as is_problem_file,
     load_problem as load_problem,
-    locate as locate,
     read_problem as read_problem,
 )
 from fairtrial.arena.problem_json_schema import (
@@ -121,15 +123,9 @@ from fairtrial.arena.problem_json_schema import (
 from fairtrial.arena.settings import (
     ArenaSettings as ArenaSettings,
 )
-from fairtrial.arena.slots.pool import (
-    WorktreePool as WorktreePool,
-    WorktreeSlot as WorktreeSlot,
-)
 from fairtrial.arena.slots.pool_folders import (
-    HOME_VARIABLE as HOME_VARIABLE,
     PoolFolderInfo as PoolFolderInfo,
     find_pool_folders as find_pool_folders,
-    list_pool_locations as list_pool_locations,
     remove_orphaned_pools as remove_orphaned_pools,
 )
 from fairtrial.arena.slots.threads import (
@@ -140,27 +136,12 @@ from fairtrial.arena.snapshot.snapshot import (
     find_top as find_top,
     take_snapshot as take_snapshot,
 )
-from fairtrial.arena.task_groups import (
-    single_cause as single_cause,
-)
 from fairtrial.arena.timing.bench import (
     Bench as Bench,
     can_time as can_time,
 )
-from fairtrial.arena.timing.interval_plot import (
-    check_plot_path as check_plot_path,
-    interval_rows as interval_rows,
-    plot_intervals as plot_intervals,
-)
 from fairtrial.arena.timing.samples_table import (
-    check_samples_path as check_samples_path,
     recompute as recompute,
-    write_samples as write_samples,
-)
-from fairtrial.arena.timing.stats.detectable_effect import (
-    seconds_needed as seconds_needed,
-    visible_effect as visible_effect,
-    visible_within as visible_within,
 )
 from fairtrial.arena.timing.stats.ratio_text import (
     estimate_text as estimate_text,
@@ -170,23 +151,22 @@ from fairtrial.arena.timing.stats.ratio_text import (
 from fairtrial.arena.timing.stats.sequential import (
     LOOKS as LOOKS,
 )
-from fairtrial.arena.timing.valgrind import (
-    MACOS as MACOS,
-    find_valgrind as find_valgrind,
+from fairtrial.arena.timing.timing_files import (
+    check_timing_options as check_timing_options,
+    write_timing_files as write_timing_files,
 )
 from fairtrial.arena.timing_phase import (
-    rules_of as rules_of,
     time_candidate as time_candidate,
+    timing_rules as timing_rules,
     with_timing as with_timing,
 )
-from fairtrial.arena.workshop.folder import (
+from fairtrial.arena.workshop.agent_slot import (
+    AgentChanges as AgentChanges,
+    AgentSlot as AgentSlot,
+)
+from fairtrial.arena.workshop.private_slot import (
     TooLargeError as TooLargeError,
 )
-from fairtrial.arena.workshop.place import (
-    AgentSlot as AgentSlot,
-    Taken as Taken,
-)
 from fairtrial.arena.workshop.workshop import (
-    ArenaWorkshop as ArenaWorkshop,
     Workshop as Workshop,
 )

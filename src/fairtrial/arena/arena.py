@@ -1,4 +1,4 @@
-"""The arena: candidates come in as a stream, each is judged on its own slot."""
+"""The arena: judges candidates against one base, each on a slot of its own."""
 
 from __future__ import annotations
 
@@ -17,98 +17,108 @@ from fairtrial.arena.candidates.protection import get_protection
 from fairtrial.arena.candidates.resolution import editable_texts, resolve
 from fairtrial.arena.checks.check_results import CheckResults
 from fairtrial.arena.checks.prepared_check import PreparedCheck
-from fairtrial.arena.disk_guard import Use
+from fairtrial.arena.disk_guard import DiskUse
 from fairtrial.arena.model.candidates import Candidate, Changes
 from fairtrial.arena.model.judgements import Judgement
 from fairtrial.arena.model.verdicts import Basis, Reason, Rejection, Verdict
-from fairtrial.arena.resources import Ground
+from fairtrial.arena.resources import ArenaResources
 from fairtrial.arena.slots.pool import WorktreeSlot
 from fairtrial.arena.slots.threads import NoRoomError
-from fairtrial.arena.task_groups import run_all
 from fairtrial.arena.timing.bench import Bench, can_time, open_bench
-from fairtrial.core import StudyError
+from fairtrial.arena.workshop.workshop import ArenaWorkshop
+from fairtrial.core import StudyError, run_all
 
 if TYPE_CHECKING:
     from anyio import Event, Semaphore
 
 BASE = "base"
-"""What a candidate that changes nothing is a duplicate of."""
+"""The name of the base; a candidate that changes nothing is a duplicate of it."""
 READERS = 4
-"""How many candidates are read at once, which is mostly waiting for git."""
+"""How many candidates are resolved at once, which is mostly waiting for git."""
 _STRENGTH = list(Basis)
 
 
 @dataclass(slots=True)
-class _Entry:
-    """A digest that was seen: its judgement, once there is one."""
+class _SeenDigest:
+    """A candidate digest under judgement or judged.
+
+    done: set when the judgement is there, or was given up
+    judgement: the judgement; None while it is under way
+    """
 
     done: Event
     judgement: Judgement | None = None
 
 
 class Arena:
-    """Judges candidates against one base; as many callers at once as there are.
+    """Judges candidates against one base; safe for concurrent callers.
 
-    problem: whose candidates they are, with paths relative to the repository's top
-    base: the commit that stands for the user's tree
-    tree: what that holds, whenever it was made
-    notes: what people should know of the base and its checks
+    resources: what checks, benchmarks and agents share
+    checks: the checks, prepared on the base, in the problem's order
+    path_rules: which paths candidates may change
+    problem: the code problem, with paths relative to the repository's top
+    base: the commit in the arena's own repository that holds the user's tree
+    tree: the git tree of that commit, which doesn't depend on when it was made
+    notes: remarks for people on the base and its checks
+    sandbox_name: the kind of sandbox that candidates' commands run in
     """
 
     def __init__(
         self,
-        ground: Ground,
-        trials: Sequence[PreparedCheck],
-        rules: PathRules,
+        resources: ArenaResources,
+        checks: Sequence[PreparedCheck],
+        path_rules: PathRules,
         notes: Sequence[str],
     ) -> None:
         import anyio
 
-        self._ground, self._trials, self._rules = ground, tuple(trials), rules
-        self._seen: dict[str, _Entry] = {}
-        self._readers: Semaphore = anyio.Semaphore(READERS)
-        self._room = ground.room
-        self.base = ground.pool.snapshot.commit
-        self.tree = ground.pool.snapshot.tree
+        self.resources = resources
+        self.checks = tuple(checks)
+        self.path_rules = path_rules
+        self.problem = resources.problem
+        self.base = resources.pool.snapshot.commit
+        self.tree = resources.pool.snapshot.tree
         self.notes = tuple(notes)
-        self.sandbox_name = ground.sandbox.name
-        self.problem = ground.problem
+        self.sandbox_name = resources.sandbox.name
+        self._seen: dict[str, _SeenDigest] = {}
+        self._readers: Semaphore = anyio.Semaphore(READERS)
+        self._disk_guard = resources.disk_guard
 
     @property
     def basis(self) -> Basis:
-        """What a pass rests on: the strongest of the checks that all had to hold."""
-        return max((trial.basis for trial in self._trials), key=_STRENGTH.index)
+        """The strongest evidence that a pass rests on, of all checks that had to hold."""
+        return max((check.basis for check in self.checks), key=_STRENGTH.index)
 
     async def resolve(self, candidate: Candidate) -> Changes | Rejection:
-        """What a candidate comes to against the base, or why it can't be used."""
+        """Return a candidate's changes to the base, or a rejection if it can't be used."""
         try:
-            return await resolve(candidate, self._ground.pool.snapshot, self._rules)
+            return await resolve(candidate, self.resources.pool.snapshot, self.path_rules)
         except StudyError as error:
             return Rejection(Reason.UNUSABLE, str(error))
         except Exception as error:  # one candidate must not cost the others theirs
-            self._room.look()
+            self._disk_guard.check()
             return blame_us(error)
 
     async def resolve_all(self, candidates: Sequence[Candidate]) -> list[Changes | Rejection]:
-        """The same for many, in their order."""
-        return await run_all([partial(self._resolve, each) for each in candidates])
+        """Resolve several candidates concurrently; results in their order."""
+        return await run_all([partial(self._resolve, candidate) for candidate in candidates])
 
     async def _resolve(self, candidate: Candidate) -> Changes | Rejection:
-        async def read(use: Use) -> Changes | Rejection:
+        async def read(use: DiskUse) -> Changes | Rejection:
             async with self._reading():
-                self._room.begin(use)
+                self._disk_guard.start(use)
                 return await self.resolve(candidate)
 
         try:
-            return await self._room.settle(read, is_our_fault)
+            return await self._disk_guard.run(read, is_our_fault)
         except NoRoomError as error:
             return blame_us(error)
 
     async def read_all(
         self, candidates: Sequence[Candidate]
     ) -> list[tuple[Changes | Rejection, str]]:
-        """The same, each with its patch; nothing for one that can't be used."""
-        return await run_all([partial(self._read, each) for each in candidates])
+        """Resolve several candidates, each with its patch; an empty one if it can't be used."""
+        return await run_all([partial(self._read, candidate) for candidate in candidates])
 
     async def _read(self, candidate: Candidate) -> tuple[Changes | Rejection, str]:
         resolved = await self._resolve(candidate)
@@ -116,29 +126,29 @@ class Arena:
             return resolved, await self.render(resolved)
 
     async def render(self, resolved: Changes | Rejection) -> str:
-        """A candidate's changes as a patch; nothing for one that can't be used."""
+        """Return a candidate's changes as a patch; an empty one if it can't be used."""
         if isinstance(resolved, Rejection):
             return ""
-        async with self._ground.lock.shared():
-            patch = await render_patch(resolved, self._ground.pool.snapshot)
+        async with self.resources.lock.shared():
+            patch = await render_patch(resolved, self.resources.pool.snapshot)
         return patch.decode("utf-8", "replace")
 
     @asynccontextmanager
     async def _reading(self) -> AsyncIterator[None]:
-        """Never beside what is timed, and a few at once.
+        """Read at most `READERS` candidates at once, and none while something is timed.
 
-        Not on the cores of checks: who waits for the clock with one of them keeps checks waiting.
+        This takes no core of the checks: they would wait for a reader that waits for timing.
         """
-        async with self._ground.lock.shared(), self._readers:
+        async with self.resources.lock.shared(), self._readers:
             yield
 
     async def sources(self) -> dict[str, str]:
-        """The files of the base that candidates may change, as far as they are texts."""
-        return (await editable_texts(self._ground.pool.snapshot, self._rules))[0]
+        """Return the text of each file of the base that candidates may change, by path."""
+        return (await editable_texts(self.resources.pool.snapshot, self.path_rules))[0]
 
     async def list_unread(self) -> list[str]:
-        """Texts among the same files that `sources` leaves out: they aren't UTF-8."""
-        return (await editable_texts(self._ground.pool.snapshot, self._rules))[1]
+        """Return the editable text files that `sources` leaves out because they aren't UTF-8."""
+        return (await editable_texts(self.resources.pool.snapshot, self.path_rules))[1]
 
     async def judge(
         self,
@@ -146,17 +156,20 @@ class Arena:
         resolved: Changes | Rejection | None = None,
         begun: Callable[[], None] | None = None,
     ) -> Judgement:
-        """Check a candidate; never raises for what a candidate is or does.
+        """Check a candidate and return its judgement, whatever the candidate is or does.
 
-        What fails on a full disk raises `NoRoomError`: whoever goes on would judge nothing else.
-        One that equals an earlier one after normalisation, or the base, inherits its verdict.
-        `begun` is called when it has got a slot.
+        One that equals the base or an earlier candidate after normalization inherits its verdict.
+
+        resolved: what `resolve` returned for it, if it was called before
+        begun: called when the candidate has got a slot
+
+        Raises `NoRoomError` if the disk is full: no other candidate could be judged either.
         """
         if resolved is None:
             resolved = await self._resolve(candidate)
         if isinstance(resolved, Rejection):
             if is_our_fault(resolved):
-                self._room.mind()
+                self._disk_guard.require_space_if_idle()
             return rejected(candidate, "", resolved)
         if not resolved.digest:
             return Judgement(candidate.name, "", Verdict.PASSED, self.basis, duplicate_of=BASE)
@@ -171,32 +184,32 @@ class Arena:
             await entry.done.wait()
             if entry.judgement is not None:
                 return entry.judgement.inherited_by(candidate.name)
-        entry = self._seen[changes.digest] = _Entry(anyio.Event())
+        entry = self._seen[changes.digest] = _SeenDigest(anyio.Event())
         try:
             judgement = await self._check(candidate, changes, begun)
             if judgement.verdict != Verdict.INCONCLUSIVE:
                 entry.judgement = judgement
             return judgement
         finally:
-            if entry.judgement is None:  # cancelled, or our own fault: the next one is tried
+            if entry.judgement is None:  # canceled, or the arena failed: the next one is tried
                 del self._seen[changes.digest]
             entry.done.set()
 
     async def _check(
         self, candidate: Candidate, changes: Changes, begun: Callable[[], None] | None
     ) -> Judgement:
-        async def check(use: Use, slot: WorktreeSlot) -> CheckResults:
+        async def check(use: DiskUse, slot: WorktreeSlot) -> CheckResults:
             if begun is not None:
                 begun()
-            self._room.begin(use)
+            self._disk_guard.start(use)
             try:
                 return await self._run_checks(slot, changes)
             finally:
-                await self._room.clear(slot)
+                await self._disk_guard.reset_if_full(slot)
 
         try:
-            tally = await self._room.settle(
-                lambda use: self._ground.undisturbed(partial(check, use)),
+            tally = await self._disk_guard.run(
+                lambda use: self.resources.run_undisturbed(partial(check, use)),
                 lambda tally: tally.rejection is not None,
             )
         except NoRoomError:
@@ -209,7 +222,7 @@ class Arena:
             verdict=Verdict.REJECTED if tally.rejection else Verdict.PASSED,
             basis=self.basis,
             rejection=tally.rejection and tally.rejection.cleaned(),
-            not_exercised=() if tally.rejection else self._unloaded(changes, tally.loaded),
+            not_exercised=() if tally.rejection else self._find_unloaded(changes, tally.loaded),
             check_s=tally.wall_s,
             cpu_s=tally.cpu_s,
             peak_rss_mb=tally.peak_rss_mb,
@@ -223,49 +236,51 @@ class Arena:
             tally.rejection = Rejection(Reason.UNUSABLE, str(error))
             return tally
         # A warm process may hold another module of that name, and would never look for this one.
-        stage = self._ground.stage(slot, may_be_warm=not self._adds_names(changes))
+        stage = self.resources.stage(slot, may_be_warm=not self._adds_names(changes))
         rejection, touched = await run_build(stage, slot)
-        tally.rejection = rejection or self._find_tampering("build", self._judging(touched))
-        for trial in self._trials:
+        tally.rejection = rejection or self._find_tampering("build", self._find_protected(touched))
+        for check in self.checks:
             if tally.rejection is not None:
                 break
-            run = await trial.run(stage)
-            self._room.look()  # while what it has written is there
+            run = await check.run(stage)
+            self._disk_guard.check()  # before the files that it has written are removed
             touched = await slot.restage()
             tally.add(run)
-            tally.rejection = tally.rejection or self._find_tampering(trial.label, touched)
-            tally.loaded = {_inside(file, str(stage.seen)) for file in tally.loaded}
+            tally.rejection = tally.rejection or self._find_tampering(check.label, touched)
+            tally.loaded = {_relative_to_slot(file, str(stage.seen)) for file in tally.loaded}
         return tally
 
     def _adds_names(self, changes: Changes) -> bool:
-        """Whether modules or packages come from it that the base has none of at the same place."""
-        base, problem = self._ground.pool.base, self._ground.problem
-        roots = {PurePosixPath(root) for root in (*self._ground.import_roots, problem.cwd, ".")}
-        for path in (PurePosixPath(each) for each, state in changes.files.items() if state):
+        """Return whether it adds a top-level module or package to an import root."""
+        base, problem = self.resources.pool.base, self.resources.problem
+        roots = {PurePosixPath(root) for root in (*self.resources.import_roots, problem.cwd, ".")}
+        for path in (PurePosixPath(name) for name, state in changes.files.items() if state):
             for root in roots:
                 first = path.relative_to(root).parts[0] if path.is_relative_to(root) else ""
                 if first and not (base / root / first).exists():
                     return True
         return False
 
-    def _judging(self, paths: Sequence[str]) -> list[str]:
-        """Those files that judge candidates; others a build may write anew, to keep them."""
+    def _find_protected(self, paths: Sequence[str]) -> list[str]:
+        """Return the protected ones of these files; a build may write to all others."""
         return [
             path
             for path in paths
-            if get_protection(path) and self._rules.find_violation(path, PathChange.CHANGED)
+            if get_protection(path) and self.path_rules.find_violation(path, PathChange.CHANGED)
         ]
 
     def _find_tampering(self, label: str, touched: Sequence[str]) -> Rejection | None:
-        """Files that were changed while a check ran, and that the base's own run leaves alone."""
-        odd = sorted(set(touched) - self._ground.disturbed)
-        if not odd:
+        """Reject a candidate whose run changed files that the base's own run leaves alone."""
+        unexpected = sorted(set(touched) - self.resources.disturbed)
+        if not unexpected:
             return None
-        shown = ", ".join(odd[:5]) + (f" and {len(odd) - 5} more" if len(odd) > 5 else "")
+        shown = ", ".join(unexpected[:5]) + (
+            f" and {len(unexpected) - 5} more" if len(unexpected) > 5 else ""
+        )
         return Rejection(Reason.TAMPERING, f"{label}: it changed {shown} while it ran")
 
-    def _unloaded(self, changes: Changes, loaded: set[str]) -> tuple[str, ...]:
-        """Changed Python files that no check imported; none where no check can tell what it did."""
+    def _find_unloaded(self, changes: Changes, loaded: set[str]) -> tuple[str, ...]:
+        """Return the changed Python files that no check imported; none if imports are unknown."""
         if not loaded:
             return ()
         kept = (path for path, state in changes.files.items() if state is not None)
@@ -277,25 +292,25 @@ class Arena:
 
     @property
     def can_time(self) -> bool:
-        """Whether the problem has anything that can be timed."""
-        return can_time(self._ground.problem)
+        """Whether the problem has a benchmark, or tests that can be timed."""
+        return can_time(self.resources.problem)
 
     @asynccontextmanager
     async def bench(self) -> AsyncIterator[Bench]:
-        """What times candidates that passed; the base is timed first."""
-        async with open_bench(self._ground, self._trials) as bench:
+        """Prepare the problem's benchmarks on the base, and time candidates with them."""
+        async with open_bench(self.resources, self.checks) as bench:
             yield bench
 
-    def parts(self) -> tuple[Ground, tuple[PreparedCheck, ...], PathRules]:
-        """What it works with: for those who hand the winner over (`arena/handover`)."""
-        return self._ground, self._trials, self._rules
+    def make_workshop(self) -> ArenaWorkshop:
+        """Return a workshop, which gives agents private copies of the base while this is open."""
+        return ArenaWorkshop(self.resources, self.path_rules)
 
     @property
     def kept(self) -> Path | None:
-        """Where the slots stay, if they do."""
-        return self._ground.pool.kept
+        """The folder with the slots, if they are kept afterwards."""
+        return self.resources.pool.kept
 
 
-def _inside(file: str, seen: str) -> str:
-    """A file as the repository names it, if it lies in the slot."""
+def _relative_to_slot(file: str, seen: str) -> str:
+    """Return a path relative to the slot, if the file lies in it."""
     return file[len(seen) + 1 :] if file.startswith(seen + "/") else file

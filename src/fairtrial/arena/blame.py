@@ -1,4 +1,4 @@
-"""Who is to blame for a candidate that has no verdict: it, or we."""
+"""Judgements of candidates without a verdict: rejected, or not judged because the arena failed."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from fairtrial.core import FairtrialError
 
 
 def rejected(candidate: Candidate, digest: str, rejection: Rejection) -> Judgement:
-    """A candidate that this is said of: rejected, or not judged if the reason is ours."""
+    """Return a judgement with this rejection; inconclusive if the arena is to blame for it."""
     verdict = Verdict.INCONCLUSIVE if is_our_fault(rejection) else Verdict.REJECTED
     return Judgement(candidate.name, digest, verdict, rejection=rejection.cleaned())
 
 
-def is_our_fault(found: Changes | Rejection) -> bool:
-    """Whether it couldn't be read, and not through its own fault."""
-    return isinstance(found, Rejection) and found.reason == Reason.EVALUATOR
+def is_our_fault(resolved: Changes | Rejection) -> bool:
+    """Return whether a candidate could not be read because the arena failed."""
+    return isinstance(resolved, Rejection) and resolved.reason == Reason.EVALUATOR
 
 
 def unjudged(candidate: Candidate, error: Exception, changes: Changes | Rejection) -> Judgement:
-    """A candidate that could not be judged, and not through its own fault."""
+    """Return an inconclusive judgement of a candidate whose evaluation failed with `error`."""
     digest = changes.digest if isinstance(changes, Changes) else ""
     return rejected(candidate, digest, blame_us(error))
 
 
 def blame_us(error: BaseException) -> Rejection:
-    """What to say of a candidate when something failed that is ours."""
+    """Return a rejection for the reason `EVALUATOR`, with the error's text."""
     text = str(error) if isinstance(error, FairtrialError) else f"{type(error).__name__}: {error}"
     return Rejection(Reason.EVALUATOR, f"it could not be judged: {text}")

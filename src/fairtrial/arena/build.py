@@ -1,4 +1,4 @@
-"""The command that makes a slot ready before its checks, for projects that are compiled."""
+"""The build command, which prepares a slot before its checks, for projects that are compiled."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from fairtrial.core import Mistake, StudyError
 from fairtrial.sandbox import Captured, Ending
 
 BUILD_VARIABLE = "FAIRTRIAL_BUILD"
-"""A variable that builds have in their environment, and checks don't."""
+"""An environment variable that is set in builds and not in checks."""
 SHOWN_CHARS = 1_500
 
 
 async def run_build(stage: Stage, slot: WorktreeSlot) -> tuple[Rejection | None, tuple[str, ...]]:
-    """Build what is in the slot; what that makes belongs to the slot until it is reset.
+    """Run the problem's build in a slot, and keep the files it makes until the slot is reset.
 
-    Returns why it failed, if it did, and the files that were there before and were written to.
+    Returns a rejection if it failed, and the existing files that it wrote to.
     """
     problem = stage.problem
     if not problem.build:
@@ -28,13 +28,16 @@ async def run_build(stage: Stage, slot: WorktreeSlot) -> tuple[Rejection | None,
     done = await stage.run(command)
     if done.ending == Ending.EXITED and done.exit_code == 0:
         return None, await slot.keep()
-    said = "\n".join(filter(None, map(_ends_of, (done.stdout, done.stderr))))
-    failure = Failure("build", " ".join(problem.build), said or "it said nothing")
+    output = "\n".join(filter(None, map(_shorten, (done.stdout, done.stderr))))
+    failure = Failure("build", " ".join(problem.build), output or "it printed nothing")
     return Rejection(Reason.BUILD, f"the build {tell_ending(done, command)}", (failure,)), ()
 
 
 async def build_base(stage: Stage, slot: WorktreeSlot) -> tuple[str, ...]:
-    """The same for the base, which must be buildable: returns the files that it wrote to."""
+    """Build the base in a slot; return the existing files that the build wrote to.
+
+    Raises `StudyError` if the build fails.
+    """
     rejection, touched = await run_build(stage, slot)
     if rejection is not None:
         output = in_one_line(rejection.failures[0].message)
@@ -42,17 +45,17 @@ async def build_base(stage: Stage, slot: WorktreeSlot) -> tuple[str, ...]:
             Mistake(
                 ("build",),
                 f"the unchanged base can't be built: {rejection.message}: {output}",
-                "the command runs in a copy of your tree without network and .git; see to it "
+                "the command runs in a copy of your tree without network and .git; make sure "
                 "that it needs neither, or name what it needs in include:",
             )
         )
     return touched
 
 
-def _ends_of(output: Captured) -> str:
-    """Head and tail, and what is called an error between them.
+def _shorten(output: Captured) -> str:
+    """Return head and tail of an output, and the lines between them that mention an error.
 
-    A compiler is neither the first nor the last who has something to say.
+    Other tools often print something before and after the compiler.
     """
     text = output.text.strip()
     if len(text) <= 3 * SHOWN_CHARS:

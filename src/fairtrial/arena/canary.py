@@ -1,9 +1,9 @@
-"""The canary: a base that is broken on purpose must fail, or something else is being judged.
+"""Canaries: copies of the base, broken on purpose, that every check must reject.
 
-A project that is installed can win over the slot; then every candidate would pass, since it is the
-user's own code that runs. So before any verdict a copy of the base whose editable files can't be
-imported has to be rejected by every check that runs the project's code; and another one whose files
-can't be compiled, since an extension that was built at some time would pass for any candidate's.
+An installed copy of the project can take precedence over the slot. Then the checks run the
+installed code, and every candidate passes. So before any verdict a copy of the base whose editable
+files can't be imported must be rejected by every check that runs the project's code. So must a copy
+whose files can't be compiled: otherwise an extension module that was built earlier is in use.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fairtrial.core import Mistake, StudyError
 WORDS = "fairtrial's canary: this file was used"
 IMPORTED, COMPILED = "imported", "compiled"
 _WAYS = {".py": IMPORTED, **dict.fromkeys((".c", ".cc", ".cpp", ".cxx", ".h", ".hpp"), COMPILED)}
-"""How files are used, by their ending."""
+"""How source files are used, by their suffix."""
 _POISONS = {
     # A build that imports the project says nothing about what the checks import.
     IMPORTED: (
@@ -33,7 +33,10 @@ _POISONS = {
 
 
 def make_canaries(files: Mapping[str, FileState]) -> dict[str, Changes]:
-    """The changes that make all editable files of the base unusable, for each way of using them."""
+    """Return changes that make all editable files unusable, for each way of using them.
+
+    files: the editable files of the base
+    """
     canaries = {}
     for way, poison in _POISONS.items():
         broken: dict[str, FileState | None] = {
@@ -46,24 +49,28 @@ def make_canaries(files: Mapping[str, FileState]) -> dict[str, Changes]:
     return canaries
 
 
-def refuse_bystander(
-    trial: PreparedCheck, stage: Stage, way: str, broken: Iterable[str]
+def make_canary_error(
+    check: PreparedCheck, stage: Stage, way: str, broken: Iterable[str]
 ) -> StudyError:
-    """What to say of a check that holds although no editable file can be imported, or compiled."""
+    """Return the error for a check that passes although the `broken` files can't be used.
+
+    way: `IMPORTED` or `COMPILED`
+    """
     paths = sorted(broken)
     if way == COMPILED:
-        message = f"{trial.label} holds although no editable file can be compiled ({paths[0]}, say)"
+        example = f"e.g. {paths[0]}"
+        message = f"{check.label} passes although no editable file can be compiled ({example})"
         hint = "name the command that compiles them in build:, or take them out of editable:"
         return StudyError(Mistake((), message, hint))
-    foreign = find_foreign(trial.loaded, stage, paths)
+    foreign = find_foreign(check.loaded, stage, paths)
     if foreign:
         message = (
-            f"{trial.label} doesn't run the candidates' code: it imports {foreign[0]}, which is "
+            f"{check.label} doesn't run the candidates' code: it imports {foreign[0]}, which is "
             "another copy of what is judged"
         )
         hint = "set import_roots: to the folder that imports start from, or uninstall that copy"
     else:
-        message = f"{trial.label} holds although every editable file raises when it is imported"
+        message = f"{check.label} passes although every editable file raises when it is imported"
         hint = (
             "check what it runs, and whether editable: names the files that it uses "
             f"({', '.join(paths[:3])})"
@@ -72,7 +79,10 @@ def refuse_bystander(
 
 
 def find_foreign(loaded: Iterable[str], stage: Stage, editable: Iterable[str]) -> list[str]:
-    """Files that were imported instead of editable ones: other copies of the same modules."""
+    """Return imported files that are other copies of editable modules.
+
+    loaded: all imported files
+    """
     own, tails = set[str](), set[str]()
     for path in editable:
         own.add(f"{stage.seen}/{path}")
@@ -82,12 +92,12 @@ def find_foreign(loaded: Iterable[str], stage: Stage, editable: Iterable[str]) -
             prefix = "" if root in (".", "") else root.rstrip("/") + "/"
             if path.startswith(prefix):
                 tails.add(_tail(path[len(prefix) :]))
-    # Where slots can't be moved, the base's own runs saw other slots than this one.
+    # Where the sandbox can't relocate slots, the base's own runs saw other slots than this one.
     slots = f"{stage.slot.parent}/"
-    others = {file for file in loaded if file not in own and not file.startswith(slots)}
-    return sorted(file for file in others if any(file.endswith(tail) for tail in tails))
+    foreign = {file for file in loaded if file not in own and not file.startswith(slots)}
+    return sorted(file for file in foreign if any(file.endswith(tail) for tail in tails))
 
 
 def _tail(module: str) -> str:
-    """How another copy of a module ends; a name alone is too common to tell anything."""
+    """Return how the path of another copy of a module ends; a bare file name is too common."""
     return f"/{module}" if "/" in module else f"/site-packages/{module}"

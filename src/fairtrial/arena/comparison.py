@@ -1,4 +1,4 @@
-"""Two versions against each other: candidate and candidate, candidate and base, base and base."""
+"""Comparing two versions: two candidates, a candidate and the base, or the base with itself."""
 
 from __future__ import annotations
 
@@ -12,42 +12,52 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 from fairtrial.arena.arena import BASE
 from fairtrial.arena.candidates.folders import disambiguate_names, read_candidate
-from fairtrial.arena.evaluation import Given, judge_all
+from fairtrial.arena.evaluation import CandidateSource, judge_all
 from fairtrial.arena.model.candidates import Candidate, Changes
 from fairtrial.arena.model.judgements import Judgement
 from fairtrial.arena.model.problem import CodeProblem
 from fairtrial.arena.model.timings import Estimate, Measurement
 from fairtrial.arena.model.verdicts import Verdict
 from fairtrial.arena.opening import open_arena
+from fairtrial.arena.plain_data import judgement_as_dict, measured_as_dict
 from fairtrial.arena.problem_files import load_problem
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.arena.slots.threads import NoRoomError
 from fairtrial.arena.timing.decision import measure, untimed
-from fairtrial.arena.timing.second_opinion import with_instructions
-from fairtrial.arena.timing.stats.detectable_effect import Rate, false_positive_rate, spread
-from fairtrial.arena.timing.stats.sequential import Claim
-from fairtrial.arena.timing.summary import Replicate, statistics_of
+from fairtrial.arena.timing.instruction_comparison import add_instruction_counts
+from fairtrial.arena.timing.stats.detectable_effect import (
+    Rate,
+    false_positive_rate,
+    seconds_needed,
+    spread,
+    visible_within,
+)
+from fairtrial.arena.timing.stats.sequential import LOOKS, Claim
+from fairtrial.arena.timing.summary import Replicate, replicate_statistics
 from fairtrial.arena.timing.valgrind import find_valgrind
-from fairtrial.arena.timing_phase import rules_of, with_timing
-from fairtrial.core import LabError, Mistake, StudyError
+from fairtrial.arena.timing_phase import timing_rules, with_timing
+from fairtrial.core import LabError, Mistake, Phase, PhaseStarted, StudyError
 
 WORKLOADS = Path(__file__).resolve().parent / "workloads"
-"""A small project that comes with us."""
-Told = Callable[[int, int, Estimate | None], None]
+"""A small project with benchmarks that is installed with fairtrial."""
+EFFECTS = (0.01, 0.02, 0.03, 0.05, 0.10)
+"""The effects whose detection is reported beside `min_effect`."""
+Progress = Callable[[int, int, Estimate | None], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One version against another.
+    """The result of comparing two versions.
 
-    problem_id: the problem's
-    first, second: both, with what their checks say
+    problem_id: the id of the problem
+    first, second: the judgements of both by the problem's checks
     measurement: how fast the second is compared with the first; None if one didn't pass its checks,
         or they are the same
-    notes: what people should know
+    notes: remarks for people
     """
 
     problem_id: str
@@ -56,18 +66,35 @@ class Comparison:
     measurement: Measurement | None
     notes: tuple[str, ...] = ()
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data, as ``fairtrial compare --json`` prints it."""
+        measured = self.measurement
+        estimate = measured.estimate if measured else None
+        return {
+            "problem_id": self.problem_id,
+            "first": judgement_as_dict(self.first),
+            "second": judgement_as_dict(self.second),
+            "verdict": measured.verdict.value if measured else None,
+            "ratio": estimate.ratio if estimate else None,
+            "interval": [estimate.low, estimate.high] if estimate else None,
+            "sessions": estimate.sessions if estimate else None,
+            "bench_s": round(measured.seconds, 3) if measured else None,
+            "notes": list(self.notes),
+            **measured_as_dict(measured),
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class SelfTest:
-    """The base against itself, again and again.
+    """The result of timing the base against itself several times (an A/A test).
 
-    problem_id: the problem's
-    measurements: what was said each time
-    statistics: of all sessions, log(one base/the other)
-    session_s: how long a session of all benchmarks takes
+    problem_id: the id of the problem
+    measurements: one for each comparison
+    statistics: one for each session: log(one copy's time/the other's)
+    session_s: how long a session of all benchmarks takes, on average
     load: the machine's load average before and after, if it is known
-    alpha, min_effect, budget_s: what decided
-    notes: what people should know
+    alpha, min_effect, budget_s: the problem's decision rules
+    notes: remarks for people
     """
 
     problem_id: str
@@ -82,67 +109,129 @@ class SelfTest:
 
     @property
     def false_positives(self) -> Rate:
-        """How often a difference was claimed."""
-        return false_positive_rate([Claim(each.verdict.value) for each in self.measurements])
+        """How often a difference was claimed, though there is none."""
+        return false_positive_rate(
+            [Claim(measurement.verdict.value) for measurement in self.measurements]
+        )
 
     @property
     def spread(self) -> float:
         """The standard deviation between sessions."""
         return spread(self.statistics)
 
+    @property
+    def has_enough_sessions(self) -> bool:
+        """Whether there are as many sessions as the first interim look needs."""
+        return len(self.statistics) >= LOOKS[0]
+
+    def visible_effect(self, seconds: float | None = None) -> float | None:
+        """Return the smallest effect that is detected with a power of 80 % in this time.
+
+        seconds: how long a candidate is timed; by default `budget_s`, infinite for the last look
+
+        None if the time is too short for the first interim look.
+        """
+        within_s = self.budget_s if seconds is None else seconds
+        return visible_within(self.spread, self.session_s, within_s, self.alpha)
+
+    def seconds_needed(self, effect: float) -> float | None:
+        """Return how long detecting an effect with a power of 80 % takes; None if impossible."""
+        return seconds_needed(effect, self.spread, self.session_s, self.alpha)
+
+    def list_seconds_needed(self) -> dict[float, float | None]:
+        """Return the time needed for usual effects and `min_effect`, in ascending order."""
+        return {
+            effect: self.seconds_needed(effect) for effect in sorted({*EFFECTS, self.min_effect})
+        }
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data, as ``fairtrial aa --json`` prints it."""
+        rate = self.false_positives
+        return {
+            "problem_id": self.problem_id,
+            "comparisons": rate.total,
+            "claims": [measurement.verdict.value for measurement in self.measurements],
+            "false_positives": rate.count,
+            "false_positive_interval": [rate.low, rate.high],
+            "alpha": self.alpha,
+            "sessions": len(self.statistics),
+            "spread": self.spread,
+            "session_s": self.session_s,
+            "load": None if self.load is None else list(self.load),
+            "visible_effect": self.visible_effect(),
+            "seconds_needed": {
+                f"{effect:g}": needed for effect, needed in self.list_seconds_needed().items()
+            },
+            "notes": list(self.notes),
+        }
+
 
 async def compare_candidates(
     problem: CodeProblem,
-    first: Given,
-    second: Given,
+    first: CandidateSource,
+    second: CandidateSource,
     *,
     settings: ArenaSettings | None = None,
     timed: Callable[[int, Estimate | None], None] | None = None,
 ) -> Comparison:
-    """Check both, then time the second against the first; ``base`` stands for the base."""
+    """Check two versions, then time the second against the first.
+
+    first, second: candidates, or paths of diffs or folders; ``base`` stands for the base
+    timed: called with the number of sessions and the current estimate, while they are timed
+    """
     settings = settings or ArenaSettings()
     valgrind = find_valgrind() if settings.instructions else None
-    given = disambiguate_names([_read(first), _read(second)])
+    candidates = disambiguate_names([_read(first), _read(second)])
     async with open_arena(problem, settings=settings) as arena:
         _refuse_untimed(arena.can_time)
-        settings.say("timing the unchanged base")
+        settings.emit(PhaseStarted(Phase.BASE_TIMING))
         async with arena.bench() as bench:
-            settings.say("checking both")
-            resolved = await arena.resolve_all(given)
-            one, other = await judge_all(arena, given, resolved=resolved)
-            have_passed = one.verdict == other.verdict == Verdict.PASSED
-            is_same = one.digest == other.digest
+            settings.emit(PhaseStarted(Phase.PAIR_CHECKS))
+            resolved = await arena.resolve_all(candidates)
+            first_judgement, second_judgement = await judge_all(
+                arena, candidates, resolved=resolved
+            )
+            have_passed = first_judgement.verdict == second_judgement.verdict == Verdict.PASSED
+            is_same = first_judgement.digest == second_judgement.digest
             if not have_passed or is_same:
-                note = ("after normalisation both are the same",) if is_same else ()
-                return Comparison(problem.problem_id, one, other, None, (*arena.notes, *note))
-            settings.say("timing one against the other")
+                note = ("after normalization both are the same",) if is_same else ()
+                return Comparison(
+                    problem.problem_id,
+                    first_judgement,
+                    second_judgement,
+                    None,
+                    (*arena.notes, *note),
+                )
+            settings.emit(PhaseStarted(Phase.PAIR_TIMING))
             rival, changes = resolved
             assert isinstance(rival, Changes)
             assert isinstance(changes, Changes)
             timer = await bench.against(rival)
             try:
-                found = await measure(
+                result = await measure(
                     timer,
-                    other.name,
+                    second_judgement.name,
                     changes,
-                    rules_of(arena.problem),
+                    timing_rules(arena.problem),
                     label="duel",
-                    watcher=None if timed is None else lambda _, *told: timed(*told),
+                    watcher=None if timed is None else lambda _, *state: timed(*state),
                 )
-            except NoRoomError as error:  # what the checks said is told
-                found = untimed(error)
-            if valgrind is not None and isinstance(found, Measurement):
-                settings.say("counting instructions")
-                timings = {other.name: (changes, found)}
-                counted = await with_instructions(bench, valgrind, rival, timings)
-                found = counted[other.name]
+            except NoRoomError as error:  # the checks' results are reported nevertheless
+                result = untimed(error)
+            if valgrind is not None and isinstance(result, Measurement):
+                settings.emit(PhaseStarted(Phase.INSTRUCTION_COUNTS))
+                timings = {second_judgement.name: (changes, result)}
+                counted = await add_instruction_counts(bench, valgrind, rival, timings)
+                result = counted[second_judgement.name]
             notes = (*arena.notes, *bench.notes)
-    if isinstance(found, Measurement):
-        return Comparison(problem.problem_id, one, other, found, notes)
-    return Comparison(problem.problem_id, one, with_timing(other, found), None, notes)
+    if isinstance(result, Measurement):
+        return Comparison(problem.problem_id, first_judgement, second_judgement, result, notes)
+    return Comparison(
+        problem.problem_id, first_judgement, with_timing(second_judgement, result), None, notes
+    )
 
 
-def _read(given: Given) -> Candidate:
+def _read(given: CandidateSource) -> Candidate:
     if isinstance(given, Candidate):
         return given
     if os.fspath(given) == BASE:
@@ -162,38 +251,47 @@ async def check_clock(
     comparisons: int,
     most_s: float = float("inf"),
     settings: ArenaSettings | None = None,
-    told: Told | None = None,
+    progress: Progress | None = None,
 ) -> SelfTest:
-    """Time the base against itself, so many times, or until `most_s` seconds are over."""
+    """Time the base against itself, to measure the machine's noise and false positives.
+
+    comparisons: how many times
+    most_s: no further comparison is begun after this time
+    progress: called after each comparison with its number, its sessions and its estimate
+    """
     settings = settings or ArenaSettings()
     before = _load()
-    found: list[Measurement] = []
+    measurements: list[Measurement] = []
     async with open_arena(problem, settings=settings) as arena:
         _refuse_untimed(arena.can_time)
-        rules = rules_of(arena.problem)
-        settings.say("timing the unchanged base")
+        rules = timing_rules(arena.problem)
+        settings.emit(PhaseStarted(Phase.BASE_TIMING))
         async with arena.bench() as bench:
-            settings.say("timing the base against itself")
+            settings.emit(PhaseStarted(Phase.SELF_TIMING))
             began = time.monotonic()
-            while len(found) < comparisons and time.monotonic() - began < most_s:
-                number = len(found)
+            while len(measurements) < comparisons and time.monotonic() - began < most_s:
+                number = len(measurements)
                 left_s = most_s - (time.monotonic() - began)
                 own = replace(rules, budget_s=min(rules.budget_s, left_s / bench.stretch))
                 measured = await measure(bench, BASE, None, own, label=f"aa/{number}")
                 if not isinstance(measured, Measurement):
                     raise LabError(f"the base can't be timed: {measured.message}")
-                found.append(measured)
-                if told is not None:
-                    told(number, len(measured.sessions) // len(bench.meters), measured.estimate)
+                measurements.append(measured)
+                if progress is not None:
+                    sessions = len(measured.sessions) // len(bench.benchmarks)
+                    progress(number, sessions, measured.estimate)
             notes = (*arena.notes, *bench.notes)
-            benchmarks = len(bench.meters)
+            benchmarks = len(bench.benchmarks)
     after = _load()
-    replicates = [_group(each, benchmarks) for each in found]
+    comparisons_made = [_group(measurement, benchmarks) for measurement in measurements]
+    replicates = [replicate for group in comparisons_made for replicate in group]
     return SelfTest(
         problem_id=problem.problem_id,
-        measurements=tuple(found),
-        statistics=tuple(value for each in replicates for value in statistics_of(each)),
-        session_s=fmean(sum(s.seconds for s in one) for each in replicates for one in each),
+        measurements=tuple(measurements),
+        statistics=tuple(
+            value for group in comparisons_made for value in replicate_statistics(group)
+        ),
+        session_s=fmean(sum(session.seconds for session in replicate) for replicate in replicates),
         load=None if before is None or after is None else (before, after),
         alpha=rules.alpha,
         min_effect=rules.min_effect,
@@ -203,9 +301,9 @@ async def check_clock(
 
 
 def _group(measurement: Measurement, benchmarks: int) -> list[Replicate]:
-    """Sessions that belong together: one of each benchmark."""
+    """Split sessions into replicates: one session of each benchmark."""
     sessions = measurement.sessions
-    return [sessions[place : place + benchmarks] for place in range(0, len(sessions), benchmarks)]
+    return [sessions[start : start + benchmarks] for start in range(0, len(sessions), benchmarks)]
 
 
 def _load() -> float | None:
@@ -217,19 +315,22 @@ def _load() -> float | None:
 
 @contextmanager
 def builtin_problem(*names: str) -> Iterator[CodeProblem]:
-    """The project that comes with us, somewhere it can be copied from; only these benchmarks."""
+    """Copy the built-in project into a temporary repository, and load its problem.
+
+    names: the benchmarks to keep; all if there are none
+    """
     with tempfile.TemporaryDirectory(prefix="fairtrial-builtin-") as folder:
         top = Path(folder) / "builtin"
         shutil.copytree(WORKLOADS, top, ignore=shutil.ignore_patterns("__pycache__"))
-        made = subprocess.run(
+        completed = subprocess.run(
             ["git", "init", "--quiet", str(top)], capture_output=True, text=True, check=False
         )
-        if made.returncode != 0:
-            raise LabError(f"git can't make a repository: {made.stderr.strip()}")
+        if completed.returncode != 0:
+            raise LabError(f"git can't make a repository: {completed.stderr.strip()}")
         problem = load_problem(top / "problem.yaml")
         if names:
-            bench = tuple(each for each in problem.bench if each.name in names)
-            calls = {each.call for each in bench}
-            check = tuple(each for each in problem.check if each.function in calls)
-            problem = replace(problem, bench=bench, check=check)
+            bench = tuple(benchmark for benchmark in problem.bench if benchmark.name in names)
+            calls = {benchmark.call for benchmark in bench}
+            checks = tuple(check for check in problem.check if check.function in calls)
+            problem = replace(problem, bench=bench, check=checks)
         yield problem

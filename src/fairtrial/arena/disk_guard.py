@@ -1,4 +1,8 @@
-"""A full disk: whose doing it is, and what it means for those who are judged meanwhile."""
+"""The disk guard: recognize failures that a full disk caused, and repeat that work alone.
+
+All slots of an arena lie on one disk. When it is full, every command that runs at that moment may
+fail, whichever of them filled it. Such a failure says nothing about a candidate.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +23,17 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True, eq=False)
-class Use:
-    """Somebody who may write on the disk.
+class DiskUse:
+    """A piece of work that may write to the disk.
 
-    was_full: whether it was full meanwhile
+    was_full: whether the disk was full at any time since the work started
     """
 
     was_full: bool = False
 
 
-class Room:
-    """Knows who is at work on a disk, and so whose failures say nothing.
+class DiskGuard:
+    """Track the work that uses a disk, and repeat what failed while the disk was full.
 
     folder: a folder on that disk
     """
@@ -38,104 +42,106 @@ class Room:
         import anyio
 
         self.folder = folder
-        self._uses: list[Use] = []
-        self._door: Lock = anyio.Lock()
-        self._left: Event = anyio.Event()
+        self._uses: list[DiskUse] = []
+        self._entrance: Lock = anyio.Lock()
+        self._use_ended: Event = anyio.Event()
 
-    def look(self) -> bool:
-        """Whether the disk is full now; all who are at work may fail for that, then or later."""
+    def check(self) -> bool:
+        """Return whether the disk is full now; if so, mark all work that is under way."""
         is_full = not has_room(self.folder)
         for use in self._uses:
             use.was_full = use.was_full or is_full
         return is_full
 
-    def begin(self, use: Use) -> None:
-        """Count from now on: while it waited for its turn, a full disk did it no harm."""
+    def start(self, use: DiskUse) -> None:
+        """Watch the disk for `use` from now on: a full disk did no harm while it waited."""
         use.was_full = False
-        self.look()
+        self.check()
 
-    def mind(self) -> None:
-        """Raise if the disk is full though nobody is at work: nothing else would do better."""
+    def require_space_if_idle(self) -> None:
+        """Raise `NoRoomError` if the disk is full and no work is under way that could free it."""
         if not self._uses:
-            self._demand()
+            self._require_space()
 
-    def _demand(self) -> None:
-        if self.look():
+    def _require_space(self) -> None:
+        if self.check():
             raise NoRoomError(
                 f"there is no room left for working copies in {self.folder}; {ADVICE}"
             )
 
-    async def clear(self, slot: WorktreeSlot) -> None:
-        """Empty a slot at once if the disk is full: what was left there may be why."""
+    async def reset_if_full(self, slot: WorktreeSlot) -> None:
+        """Reset a slot at once if the disk is full: its files may be the cause."""
         import anyio
 
-        if self.look():
+        if self.check():
             with anyio.CancelScope(shield=True), suppress(LabError):
                 await slot.reset()
 
-    async def settle(
+    async def run(
         self,
-        work: Callable[[Use], Awaitable[T]],
+        work: Callable[[DiskUse], Awaitable[T]],
         has_failed: Callable[[T], bool],
         *,
-        doubts_success: bool = False,
+        repeats_success: bool = False,
     ) -> T:
-        """What `work` comes to; what fails on a full disk is done again, with nobody beside it.
+        """Run `work` and return its result; repeat it alone if it failed while the disk was full.
 
-        What fails then, too, is no neighbour's doing, and stands. Raises `NoRoomError` if the disk
-        is full before that, or stays so afterwards: then it is not the work's own doing, either.
-        Who calls it holds neither a core nor the host's lock: others may need them to be done.
+        A second failure was not caused by other work, and is returned or raised as it is. The
+        caller must hold neither a core nor the host lock: other work may need them to finish.
 
-        doubts_success: whether what succeeds on a full disk is done again, too
+        has_failed: whether a result is a failure
+        repeats_success: whether a success on a full disk is repeated, too
+
+        Raises `NoRoomError` if the disk is full before the repetition, or still full after it.
         """
-        async with self._beside_others() as use:
+        async with self._use_beside_others() as use:
             try:
                 result = await work(use)
             except Exception as error:
-                self.look()
+                self.check()
                 if not (use.was_full or isinstance(error, NoRoomError)):
                     raise
             else:
-                if not (use.was_full and (doubts_success or has_failed(result))):
+                if not (use.was_full and (repeats_success or has_failed(result))):
                     return result
-        async with self._alone() as use:
-            self._demand()
+        async with self._use_alone() as use:
+            self._require_space()
             try:
                 result = await work(use)
             except Exception as error:
-                self._demand()
+                self._require_space()
                 if isinstance(error, NoRoomError):  # there is room again: it needs too much
                     raise LabError(str(error)) from error
                 raise
             if has_failed(result):
-                self._demand()
+                self._require_space()
             return result
 
     @asynccontextmanager
-    async def _beside_others(self) -> AsyncIterator[Use]:
-        async with self._door:
+    async def _use_beside_others(self) -> AsyncIterator[DiskUse]:
+        async with self._entrance:
             pass
-        with self._at_work() as use:
+        with self._registered_use() as use:
             yield use
 
     @asynccontextmanager
-    async def _alone(self) -> AsyncIterator[Use]:
-        """When all who are at work have left; nobody comes in until this is over."""
+    async def _use_alone(self) -> AsyncIterator[DiskUse]:
+        """Wait until all other work has ended, and let none start before this one ends."""
         import anyio
 
-        async with self._door:
+        async with self._entrance:
             while self._uses:
-                self._left = anyio.Event()
-                await self._left.wait()
-            with self._at_work() as use:
+                self._use_ended = anyio.Event()
+                await self._use_ended.wait()
+            with self._registered_use() as use:
                 yield use
 
     @contextmanager
-    def _at_work(self) -> Iterator[Use]:
-        use = Use()
+    def _registered_use(self) -> Iterator[DiskUse]:
+        use = DiskUse()
         self._uses.append(use)
         try:
             yield use
         finally:
             self._uses.remove(use)
-            self._left.set()
+            self._use_ended.set()

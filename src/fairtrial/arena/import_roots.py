@@ -1,4 +1,4 @@
-"""Where a project's imports start from: what its packaging says, else what its folders show."""
+"""Find the folders that a project's imports start from: from its packaging, else its folders."""
 
 from __future__ import annotations
 
@@ -12,28 +12,29 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 USUAL = ("src", "lib", "python")
-"""Folders that are no packages themselves but often hold them."""
-# Found beside the code of most projects, and not meant to be imported by it.
+"""Folders that aren't packages themselves but often contain them."""
+# Folders beside the code of most projects that it doesn't import.
 _NOT_CODE = {
     *("bench", "benchmarks", "build", "ci", "dist", "doc", "docs", "env", "example", "examples"),
     *("node_modules", "scripts", "site", "test", "testing", "tests", "tools", "venv"),
 }
 _DEEPEST, _MOST_FILES = 4, 2_000
-"""How far a folder is searched for a module before it counts as one without any."""
+"""Depth and number of files up to which a folder is searched for a module."""
 
 
 def find_import_roots(top: Path, cwd: str = ".") -> tuple[str, ...]:
-    """The folders that imports start from, relative to `top`, the most telling first.
+    """Return the folders that imports start from, relative to `top`, the most specific first.
 
-    Those that the project's packaging names and that exist; `src` if modules lie in it; without
-    any of these `lib` or `python` if modules lie there. The project's own folder is one if there
-    is no other, or if packages lie in it, too. Files that can't be read say nothing.
+    These are the existing folders that the project's packaging names, and `src` if there are
+    modules in it; without any of these `lib` or `python` if there are modules in them. The
+    project's own folder is added if there is no other, or if there are packages in it, too. Files
+    that can't be read are ignored.
 
     top: a tree of the whole repository
     cwd: the project's folder in it
     """
     project = top / cwd
-    roots = [root for root in _named_roots(project) if _is_folder(project, root)]
+    roots = [root for root in _configured_roots(project) if _is_folder(project, root)]
     if _holds_modules(project / "src"):
         roots.append("src")
     if not roots:
@@ -43,48 +44,48 @@ def find_import_roots(top: Path, cwd: str = ".") -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(PurePosixPath(cwd, root)) for root in roots))
 
 
-def _named_roots(project: Path) -> Iterator[str]:
-    """What pyproject.toml, setup.cfg and setup.py say, as relative paths that stay inside."""
+def _configured_roots(project: Path) -> Iterator[str]:
+    """Yield the folders that pyproject.toml, setup.cfg and setup.py name inside the project."""
     pyproject = _read_toml(project / "pyproject.toml")
-    told = itertools.chain(
-        _by_setuptools(_at(pyproject, "tool", "setuptools")),
-        _by_hatch(_at(pyproject, "tool", "hatch", "build")),
-        _by_others(_at(pyproject, "tool")),
-        _by_setup_cfg(project / "setup.cfg"),
-        _by_setup_py(project / "setup.py"),
+    named = itertools.chain(
+        _from_setuptools(_get(pyproject, "tool", "setuptools")),
+        _from_hatch(_get(pyproject, "tool", "hatch", "build")),
+        _from_other_tools(_get(pyproject, "tool")),
+        _from_setup_cfg(project / "setup.cfg"),
+        _from_setup_py(project / "setup.py"),
     )
-    for root in told:
+    for root in named:
         path = PurePosixPath(root)
         if not path.is_absolute() and ".." not in path.parts:
             yield str(path)
 
 
-def _by_setuptools(table: Any) -> Iterator[str]:
-    yield from _texts(_at(table, "packages", "find", "where"))
-    yield from _package_dirs(_at(table, "package-dir"))
+def _from_setuptools(table: Any) -> Iterator[str]:
+    yield from _texts(_get(table, "packages", "find", "where"))
+    yield from _package_dirs(_get(table, "package-dir"))
 
 
-def _by_hatch(build: Any) -> Iterator[str]:
-    for table in (_at(build, "targets", "wheel"), build):
-        yield from (_parent(path) for path in _texts(_at(table, "packages")))
-        sources = _at(table, "sources")
+def _from_hatch(build: Any) -> Iterator[str]:
+    for table in (_get(build, "targets", "wheel"), build):
+        yield from (_parent(path) for path in _texts(_get(table, "packages")))
+        sources = _get(table, "sources")
         yield from _texts(sources)
         yield from _package_dirs({name: path for path, name in _pairs(sources)})
-    yield from _texts(_at(build, "dev-mode-dirs"))
+    yield from _texts(_get(build, "dev-mode-dirs"))
 
 
-def _by_others(tool: Any) -> Iterator[str]:
-    for package in _list(_at(tool, "poetry", "packages")):
-        if _texts(_at(package, "include")):
-            yield from _texts(_at(package, "from")) or ["."]
-    yield from _texts(_at(tool, "pdm", "build", "package-dir"))
-    yield from _texts(_at(tool, "maturin", "python-source"))
-    yield from _texts(_at(tool, "uv", "build-backend", "module-root"))
-    yield from map(_parent, _texts(_at(tool, "scikit-build", "wheel", "packages")))
-    yield from _texts(_at(tool, "pytest", "ini_options", "pythonpath"))
+def _from_other_tools(tool: Any) -> Iterator[str]:
+    for package in _list(_get(tool, "poetry", "packages")):
+        if _texts(_get(package, "include")):
+            yield from _texts(_get(package, "from")) or ["."]
+    yield from _texts(_get(tool, "pdm", "build", "package-dir"))
+    yield from _texts(_get(tool, "maturin", "python-source"))
+    yield from _texts(_get(tool, "uv", "build-backend", "module-root"))
+    yield from map(_parent, _texts(_get(tool, "scikit-build", "wheel", "packages")))
+    yield from _texts(_get(tool, "pytest", "ini_options", "pythonpath"))
 
 
-def _by_setup_cfg(path: Path) -> Iterator[str]:
+def _from_setup_cfg(path: Path) -> Iterator[str]:
     parser = configparser.ConfigParser(interpolation=None, strict=False)
     try:
         parser.read_string(_read(path))
@@ -96,11 +97,11 @@ def _by_setup_cfg(path: Path) -> Iterator[str]:
     yield from _package_dirs({name.strip(): folder.strip() for name, _, folder in pairs})
 
 
-def _by_setup_py(path: Path) -> Iterator[str]:
-    """``package_dir={...}`` and ``find_packages("...")``, where they are written out."""
+def _from_setup_py(path: Path) -> Iterator[str]:
+    """Yield the folders in ``package_dir={...}`` and ``find_packages("...")``, if literals."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about somebody else's code
+            warnings.simplefilter("ignore")  # they are about the project's code
             tree = ast.parse(_read(path))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
@@ -123,7 +124,7 @@ def _literal(node: ast.expr | None) -> Any:
 
 
 def _package_dirs(table: Any) -> Iterator[str]:
-    """The roots behind ``{"": "src"}`` or ``{"package": "lib/package"}``."""
+    """Yield the roots of a table such as ``{"": "src"}`` or ``{"package": "lib/package"}``."""
     for name, folder in _pairs(table):
         path = PurePosixPath(folder)
         parts = tuple(part for part in name.split(".") if part)
@@ -135,8 +136,8 @@ def _parent(path: str) -> str:
     return str(PurePosixPath(path).parent)
 
 
-def _at(table: Any, *keys: str) -> Any:
-    """What lies at a place in nested tables; None where a step is missing."""
+def _get(table: Any, *keys: str) -> Any:
+    """Return the value at a path of keys in nested tables; None if a key is missing."""
     for key in keys:
         table = table.get(key) if isinstance(table, dict) else None
     return table
@@ -147,9 +148,9 @@ def _list(value: Any) -> list[Any]:
 
 
 def _texts(value: Any) -> list[str]:
-    """A text or a list of texts, as a list; whatever else is left out."""
-    given = value if isinstance(value, (list, tuple)) else [value]
-    return [text for text in given if isinstance(text, str) and text]
+    """Return a string or a list of strings as a list, without anything else."""
+    items = value if isinstance(value, (list, tuple)) else [value]
+    return [text for text in items if isinstance(text, str) and text]
 
 
 def _pairs(table: Any) -> Iterator[tuple[str, str]]:
@@ -167,7 +168,7 @@ def _read_toml(path: Path) -> Any:
 
 def _read(path: Path) -> str:
     try:
-        # A pipe or a device would keep us waiting.
+        # Reading a pipe or a device could block.
         is_text = path.is_file()
         return path.read_text("utf-8", "replace").removeprefix("\ufeff") if is_text else ""
     except OSError:
@@ -182,7 +183,7 @@ def _is_folder(project: Path, root: str) -> bool:
 
 
 def _has_packages(project: Path) -> bool:
-    """Whether a folder holds packages, or modules, that others might import."""
+    """Return whether a folder contains packages that are meant to be imported."""
     for item in _entries(project):
         if item.name.lower() in _NOT_CODE or item.name in USUAL or not item.name.isidentifier():
             continue
@@ -192,7 +193,7 @@ def _has_packages(project: Path) -> bool:
 
 
 def _holds_modules(folder: Path) -> bool:
-    """Whether a folder that is itself no package has modules in it, at any depth but far down."""
+    """Return whether a folder isn't a package itself and contains modules, up to `_DEEPEST`."""
     if (folder / "__init__.py").is_file():
         return False
     budget = itertools.count()

@@ -1,4 +1,4 @@
-"""From a code problem to an arena that is ready: the straight line."""
+"""Opening an arena: snapshot, slots, prepared checks, warm start and canary, in this order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from fairtrial.arena.arena import Arena
 from fairtrial.arena.build import run_build
-from fairtrial.arena.canary import make_canaries, refuse_bystander
+from fairtrial.arena.canary import make_canaries, make_canary_error
 from fairtrial.arena.candidates.editable_match import no_match_error, require_editable_files
 from fairtrial.arena.candidates.paths import PathRules
 from fairtrial.arena.candidates.resolution import editable_files
@@ -18,19 +18,19 @@ from fairtrial.arena.checks.command_check import prepare_command
 from fairtrial.arena.checks.function_check import prepare_calls
 from fairtrial.arena.checks.prepared_check import PreparedCheck
 from fairtrial.arena.checks.pytest_check import PreparedPytestCheck, prepare_tests
-from fairtrial.arena.disk_guard import Room
+from fairtrial.arena.disk_guard import DiskGuard
 from fairtrial.arena.import_roots import find_import_roots
 from fairtrial.arena.interpreter import probe_interpreter
 from fairtrial.arena.model.problem import Check, CodeProblem, resolve_paths
 from fairtrial.arena.model.verdicts import Basis
-from fairtrial.arena.resources import Ground
+from fairtrial.arena.resources import ArenaResources, find_hidden
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.arena.slots.pool import WorktreePool, WorktreeSlot
 from fairtrial.arena.slots.threads import in_thread
 from fairtrial.arena.snapshot.included_paths import find_included
 from fairtrial.arena.snapshot.snapshot import find_top
-from fairtrial.arena.task_groups import run_all
-from fairtrial.arena.warm_imports import warming
+from fairtrial.arena.warm_imports import warm_starts
+from fairtrial.core import Phase, PhaseStarted, run_all
 from fairtrial.sandbox import (
     HostLock,
     Mount,
@@ -42,7 +42,7 @@ from fairtrial.sandbox import (
 
 
 def count_cores() -> int:
-    """How many cores this process may use."""
+    """Return how many cores this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
@@ -51,26 +51,31 @@ def count_cores() -> int:
 async def open_arena(
     problem: CodeProblem, *, slots: int | None = None, settings: ArenaSettings | None = None
 ) -> AsyncIterator[Arena]:
-    """An arena for one problem: the base is copied, run and understood; candidates may come."""
+    """Open an arena for one problem: copy the base, run its checks, prove which code they run.
+
+    slots: how many candidates are checked at once; by default the number of cores
+
+    Raises `StudyError` if the problem can't be used, e.g. because the base fails its checks.
+    """
     import anyio
 
     settings = settings or ArenaSettings()
     top = await find_top(problem.folder / problem.repo)
     await anyio.to_thread.run_sync(require_editable_files, problem)
     problem = resolve_paths(problem, top)
-    # Sandboxes are tried, which takes a moment; the loop may be somebody else's.
+    # Trying the kinds of sandbox takes a moment, and must not block the caller's event loop.
     find = partial(find_sandbox, problem.sandbox, unsandboxed=settings.unsandboxed)
     sandbox = await anyio.to_thread.run_sync(find)
     interpreter = await probe_interpreter(problem, top)
     included = await find_included(top, problem.include)
     cores = count_cores()
-    settings.say("taking a snapshot of the tree")
+    settings.emit(PhaseStarted(Phase.SNAPSHOT))
     async with (
         _clearing_groups(),
         WorktreePool(
             top,
             slots or cores,
-            included=() if sandbox.relocates else [each.path for each in included],
+            included=() if sandbox.relocates else [entry.path for entry in included],
             hidden=find_hidden(problem),
             git=problem.git,
             python=interpreter.executable,
@@ -78,36 +83,39 @@ async def open_arena(
             keep=settings.keep_slots,
         ) as pool,
     ):
-        plain = Plain(pool.base.parent)  # what is there goes with the pool, however we end
-        ground = Ground(
+        plain = Plain(pool.base.parent)  # removed with the pool, even after a kill
+        resources = ArenaResources(
             problem=problem,
             interpreter=interpreter,
             sandbox=sandbox if sandbox.relocates else plain,
             outside=plain,
             pool=pool,
             import_roots=find_roots(problem, pool.base),
-            included=tuple(Mount(top / each.path, top / each.path) for each in included),
+            included=tuple(Mount(top / entry.path, top / entry.path) for entry in included),
             cores=anyio.Semaphore(cores),
-            lock=HostLock(settings.lock_folder, settings.say),
-            room=Room(pool.snapshot.repo.parent),
+            lock=HostLock(settings.lock_folder, settings.emit),
+            disk_guard=DiskGuard(pool.snapshot.repo.parent),
         )
-        settings.say("running the checks on the unchanged base")
-        trials = await prepare_trials(ground)
-        async with warming(ground, trials, is_wanted=settings.warm) as (ground, warm_notes):
+        settings.emit(PhaseStarted(Phase.BASE_CHECKS))
+        checks = await prepare_checks(resources)
+        async with warm_starts(resources, checks, is_wanted=settings.warm) as (
+            resources,
+            warm_notes,
+        ):
             rules = PathRules.from_problem(
-                problem, ground.import_roots, find_test_files(ground, trials)
+                problem, resources.import_roots, find_test_files(resources, checks)
             )
-            settings.say("making sure that it is the candidates' code that runs")
-            canary_notes = await fly_canary(ground, trials, rules)
+            settings.emit(PhaseStarted(Phase.CANARY))
+            canary_notes = await run_canaries(resources, checks, rules)
             notes = [*pool.notes, *(f"not enforced: {text}" for text in sandbox.shortfalls)]
-            for trial in trials:
-                notes.extend(trial.notes)
-            yield Arena(ground, trials, rules, [*notes, *warm_notes, *canary_notes])
+            for check in checks:
+                notes.extend(check.notes)
+            yield Arena(resources, checks, rules, [*notes, *warm_notes, *canary_notes])
 
 
 @asynccontextmanager
 async def _clearing_groups() -> AsyncIterator[None]:
-    """Control groups of runs that were killed go first, and our own last."""
+    """Remove control groups of killed runs before, and those of this process afterwards."""
     import anyio
 
     await in_thread(remove_orphaned_groups)
@@ -118,70 +126,69 @@ async def _clearing_groups() -> AsyncIterator[None]:
             await in_thread(remove_finished_groups)
 
 
-def find_hidden(problem: CodeProblem) -> tuple[str, ...]:
-    """Files that only the trusted side may see: input makers and recorded calls."""
-    makers = [check.inputs.partition(":")[0] for check in problem.check]
-    makers += [benchmark.inputs.partition(":")[0] for benchmark in problem.bench]
-    files = {*makers, *(check.calls for check in problem.check)}
-    return tuple(sorted(files - {""}))
-
-
 def find_roots(problem: CodeProblem, base: Path) -> tuple[str, ...]:
-    """Where imports start from, as the problem says or as the tree shows."""
-    given = problem.import_roots
-    return given if given is not None else find_import_roots(base, problem.cwd)
+    """Return the folders that imports start from: the problem's, else those found in the tree."""
+    configured = problem.import_roots
+    return configured if configured is not None else find_import_roots(base, problem.cwd)
 
 
-def find_test_files(ground: Ground, trials: Sequence[PreparedCheck]) -> frozenset[str]:
-    """The files that hold the base's tests: protected, whatever they are called."""
+def find_test_files(resources: ArenaResources, checks: Sequence[PreparedCheck]) -> frozenset[str]:
+    """Return the files that hold the base's tests: they are protected, whatever their names."""
     named = [
-        trial.baseline.find_files() for trial in trials if isinstance(trial, PreparedPytestCheck)
+        check.baseline.find_files() for check in checks if isinstance(check, PreparedPytestCheck)
     ]
-    # pytest names them from where its configuration is: the project's folder, or one above.
-    places = (PurePosixPath(ground.problem.cwd), *PurePosixPath(ground.problem.cwd).parents)
-    paths = {str(place / file) for file in set().union(*named) for place in places}
-    return frozenset(path for path in paths if (ground.pool.base / path).is_file())
+    # pytest's names are relative to its configuration: in the project's folder, or one above.
+    folders = (PurePosixPath(resources.problem.cwd), *PurePosixPath(resources.problem.cwd).parents)
+    paths = {str(folder / file) for file in set().union(*named) for folder in folders}
+    return frozenset(path for path in paths if (resources.pool.base / path).is_file())
 
 
-async def prepare_trials(ground: Ground) -> list[PreparedCheck]:
-    """Each check, run on the base, in the problem's order."""
+async def prepare_checks(resources: ArenaResources) -> list[PreparedCheck]:
+    """Run each check on the base; return them prepared, in the problem's order."""
 
-    def preparing(place: int, check: Check) -> Callable[[], Awaitable[PreparedCheck]]:
-        label = f"check[{place}]"
+    def preparing(index: int, check: Check) -> Callable[[], Awaitable[PreparedCheck]]:
+        label = f"check[{index}]"
         if check.function:
-            return lambda: prepare_calls(label, check, ground)
+            return lambda: prepare_calls(label, check, resources)
         if check.is_pytest:
-            return lambda: prepare_tests(label, check, ground)
-        return lambda: prepare_command(label, check, ground)
+            return lambda: prepare_tests(label, check, resources)
+        return lambda: prepare_command(label, check, resources)
 
-    return await run_all([preparing(*each) for each in enumerate(ground.problem.check)])
+    return await run_all(
+        [preparing(index, check) for index, check in enumerate(resources.problem.check)]
+    )
 
 
-async def fly_canary(
-    ground: Ground, trials: Sequence[PreparedCheck], rules: PathRules
+async def run_canaries(
+    resources: ArenaResources, checks: Sequence[PreparedCheck], rules: PathRules
 ) -> list[str]:
-    """Refuse a problem whose checks hold although no editable file can be used."""
-    files = await editable_files(ground.pool.snapshot, rules)
+    """Raise `StudyError` if a check passes although no editable file can be used.
+
+    Returns notes for people.
+    """
+    files = await editable_files(resources.pool.snapshot, rules)
     if not files:
         where = "that a candidate may change (see `unprotect`, and .gitignore)"
         raise no_match_error(rules.editable, where)
     canaries = make_canaries(files)
     if not canaries:
         return ["no editable file could be broken on purpose: which code runs was not proved"]
-    # A command may do other things than run the code (a linter); but somebody has to run it.
-    judges = [trial for trial in trials if trial.basis != Basis.EXIT_STATUS] or list(trials)
+    # A command may do something else than run the code (a linter), if another check runs it.
+    judges = [check for check in checks if check.basis != Basis.EXIT_STATUS] or list(checks)
 
-    async def fly(way: str, slot: WorktreeSlot) -> None:
+    async def run_canary(way: str, slot: WorktreeSlot) -> None:
         await slot.write_candidate(canaries[way])
-        stage = ground.stage(slot)
+        stage = resources.stage(slot)
         rejection, _ = await run_build(stage, slot)
         if rejection is not None:
             return
-        for trial in judges:
-            run = await trial.run(stage)
+        for check in judges:
+            run = await check.run(stage)
             await slot.restage()
             if run.rejection is None:
-                raise refuse_bystander(trial, stage, way, canaries[way].files)
+                raise make_canary_error(check, stage, way, canaries[way].files)
 
-    await run_all([partial(ground.undisturbed, partial(fly, way)) for way in canaries])
+    await run_all(
+        [partial(resources.run_undisturbed, partial(run_canary, way)) for way in canaries]
+    )
     return []

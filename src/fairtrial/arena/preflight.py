@@ -1,4 +1,4 @@
-"""What can be said of a problem without running anything: whether what it names is there."""
+"""Checks of a problem without running anything: whether all that it names exists."""
 
 from __future__ import annotations
 
@@ -8,25 +8,38 @@ from pathlib import Path
 
 from fairtrial.arena.candidates.editable_match import require_editable_files
 from fairtrial.arena.model.problem import CodeProblem
+from fairtrial.arena.problem_files import locate, read_problem
 from fairtrial.core import FieldPath, Mistake, StudyError, did_you_mean
 
 
-def missing_parts(problem: CodeProblem) -> list[Mistake]:
-    """Folders, files and makers of inputs that aren't there, and patterns that fit no file.
+def check_problem_file(path: Path) -> tuple[CodeProblem, list[str]]:
+    """Read a problem file and check that all that it names exists, without running anything.
 
-    problem: with its paths as its file has them
+    Returns the problem and warnings. Raises `StudyError` with all mistakes and their lines.
+    """
+    problem, doubts = read_problem(path)
+    missing = find_missing_parts(problem)
+    if missing:
+        raise locate(path, missing)
+    return problem, doubts
+
+
+def find_missing_parts(problem: CodeProblem) -> list[Mistake]:
+    """Return a mistake for each missing folder, file or input maker, and each unmatched pattern.
+
+    problem: with paths as in its file
     """
     repo = problem.folder / problem.repo
     project = repo / problem.cwd
     for name, folder in (("repo", repo), ("cwd", project)):
         if not folder.is_dir():
             return [Mistake((name,), f"there is no folder {folder}")]
-    found = [*_missing_roots(problem, project), *_missing_files(problem, project)]
+    mistakes = [*_missing_roots(problem, project), *_missing_files(problem, project)]
     try:
         require_editable_files(problem)
     except StudyError as error:
-        found += error.mistakes
-    return found
+        mistakes += error.mistakes
+    return mistakes
 
 
 def _missing_roots(problem: CodeProblem, project: Path) -> Iterator[Mistake]:
@@ -45,7 +58,7 @@ def _missing_files(problem: CodeProblem, project: Path) -> Iterator[Mistake]:
 
 
 def _missing_maker(project: Path, maker: str, place: FieldPath) -> Iterator[Mistake]:
-    """`file.py:function`: whether the file is there, is Python, and says that name."""
+    """Check that the file of ``file.py:function`` exists, is Python, and defines the function."""
     if not maker:
         return
     name, _, function = maker.rpartition(":")
@@ -58,17 +71,17 @@ def _missing_maker(project: Path, maker: str, place: FieldPath) -> Iterator[Mist
     except (SyntaxError, ValueError, OSError) as error:
         yield Mistake(place, f"{path} can't be read as Python: {error}")
         return
-    known = _names(module)
-    if function not in known and "*" not in known:
-        yield Mistake(place, f"{path} has no '{function}'", did_you_mean(function, known))
+    names = _defined_names(module)
+    if function not in names and "*" not in names:
+        yield Mistake(place, f"{path} has no '{function}'", did_you_mean(function, names))
 
 
-def _names(module: ast.Module) -> list[str]:
-    """Whatever a module may give a name to, anywhere but in functions and classes; `*` for all."""
+def _defined_names(module: ast.Module) -> list[str]:
+    """Return all names that a module may define at its top level; `*` after a star import."""
     names: list[str] = []
-    left: list[ast.AST] = [module]
-    while left:
-        node = left.pop()
+    pending: list[ast.AST] = [module]
+    while pending:
+        node = pending.pop()
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             names.append(node.name)
         elif isinstance(node, ast.alias):
@@ -76,5 +89,5 @@ def _names(module: ast.Module) -> list[str]:
         else:
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 names.append(node.id)
-            left += ast.iter_child_nodes(node)
+            pending += ast.iter_child_nodes(node)
     return names

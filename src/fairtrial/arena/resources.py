@@ -1,4 +1,4 @@
-"""What all checks of one arena share, and how each gets a core, a slot and a quiet conscience."""
+"""The resources of an arena, and leases of a core, a slot and the host lock for each check."""
 
 from __future__ import annotations
 
@@ -8,37 +8,38 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from fairtrial.arena.build import build_base
-from fairtrial.arena.disk_guard import Room
+from fairtrial.arena.disk_guard import DiskGuard
 from fairtrial.arena.interpreter import Interpreter
 from fairtrial.arena.model.problem import CodeProblem
 from fairtrial.arena.slots.pool import WorktreePool, WorktreeSlot
 from fairtrial.arena.stage import Stage
-from fairtrial.arena.task_groups import single_cause
+from fairtrial.core import single_cause
 from fairtrial.sandbox import HostLock, Lease, Mount, Sandbox
 
 if TYPE_CHECKING:
     from anyio import CancelScope, Semaphore
 
-LOOK_AGAIN_S = 0.1
+POLL_S = 0.1
+"""How often a running check looks whether timing waits for it, and whether the disk is full."""
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
-    """What all checks of one arena share.
+class ArenaResources:
+    """What all checks, benchmarks and agents of one arena share.
 
-    problem: whose checks they are
-    interpreter: the Python they run with
-    sandbox: where candidates' commands run
-    outside: where the base's commands run when nothing shall be in their way
+    problem: the code problem, with paths relative to the repository's top
+    interpreter: the Python that its commands run with
+    sandbox: runs candidates' commands
+    outside: runs the base's commands without isolation
     pool: the slots
     import_roots: the folders that imports start from, relative to the top
-    included: what of the user's tree lies in each slot read-only
-    cores: as many checks at once as there are cores
-    lock: the host's: shared by checks, exclusive for timing
-    room: what is left of the disk that the slots are on
+    included: files of the user's tree that are mounted read-only into each slot
+    cores: limits concurrent checks to the number of cores
+    lock: the host lock: shared by checks, exclusive for timing
+    disk_guard: watches the disk that the slots are on
     disturbed: files that the base's own checks change while they run
-    cold: where commands run that must not start warm; None if none starts so
+    cold: runs commands that must not start warm; None if `sandbox` doesn't start warm
     """
 
     problem: CodeProblem
@@ -50,13 +51,13 @@ class Ground:
     included: tuple[Mount, ...]
     cores: Semaphore
     lock: HostLock
-    room: Room
+    disk_guard: DiskGuard
     disturbed: set[str] = field(default_factory=set)
     cold: Sandbox | None = None
 
     @asynccontextmanager
     async def lease(self, *, trusted: bool = False) -> AsyncIterator[tuple[WorktreeSlot, Lease]]:
-        """A core, a slot and the shared side of the host's lock, always in this order."""
+        """Lease a core, a slot and the shared side of the host lock, always in this order."""
         async with (
             self.cores,
             self.pool.acquire(trusted=trusted) as slot,
@@ -64,8 +65,8 @@ class Ground:
         ):
             yield slot, lease
 
-    async def undisturbed(self, work: Callable[[WorktreeSlot], Awaitable[T]]) -> T:
-        """What `work` gives on a slot of its own; done again if timing had to stop it."""
+    async def run_undisturbed(self, work: Callable[[WorktreeSlot], Awaitable[T]]) -> T:
+        """Run `work` on a leased slot and return its result; repeat it if timing interrupted it."""
         import anyio
 
         while True:
@@ -73,7 +74,7 @@ class Ground:
                 with anyio.CancelScope() as scope:
                     try:
                         async with anyio.create_task_group() as tasks:
-                            tasks.start_soon(_give_way, lease, scope, self.room)
+                            tasks.start_soon(_yield_to_timing, lease, scope, self.disk_guard)
                             result = await work(slot)
                             tasks.cancel_scope.cancel()
                     except BaseExceptionGroup as group:
@@ -83,7 +84,7 @@ class Ground:
     def stage(
         self, slot: WorktreeSlot, *, sandboxed: bool = True, may_be_warm: bool = True
     ) -> Stage:
-        """A slot as checks use it; every path is the slot's own."""
+        """Return a stage on a slot: how commands run there, and which files they see."""
         inside = self.sandbox if may_be_warm else self.cold or self.sandbox
         sandbox = inside if sandboxed else self.outside
         seen = self.pool.snapshot.source if sandbox.relocates else slot.path
@@ -101,7 +102,10 @@ class Ground:
     async def __call__(
         self, *, sandboxed: bool = True, trusted: bool = False
     ) -> AsyncIterator[Stage]:
-        """A slot with the base in it (`trial.Stages`); what its checks change there is noted."""
+        """Lease a slot with the built base; record in `disturbed` which files are changed there.
+
+        This makes an `ArenaResources` the `Stages` that checks are prepared with.
+        """
         async with self.lease(trusted=trusted) as (slot, _):
             stage = self.stage(slot, sandboxed=sandboxed)
             self.disturbed.update(await build_base(stage, slot))
@@ -109,11 +113,19 @@ class Ground:
             self.disturbed.update(await slot.restage())
 
 
-async def _give_way(lease: Lease, scope: CancelScope, room: Room) -> None:
-    """Stop a check when timing has waited for it long enough; see meanwhile if the disk is full."""
+async def _yield_to_timing(lease: Lease, scope: CancelScope, disk_guard: DiskGuard) -> None:
+    """Cancel a check when timing has waited for it long enough; watch the disk meanwhile."""
     import anyio
 
     while not lease.is_overdue():
-        room.look()
-        await anyio.sleep(LOOK_AGAIN_S)
+        disk_guard.check()
+        await anyio.sleep(POLL_S)
     scope.cancel()
+
+
+def find_hidden(problem: CodeProblem) -> tuple[str, ...]:
+    """Return the files that candidates must not see: input makers and recorded calls."""
+    makers = [check.inputs.partition(":")[0] for check in problem.check]
+    makers += [benchmark.inputs.partition(":")[0] for benchmark in problem.bench]
+    files = {*makers, *(check.calls for check in problem.check)}
+    return tuple(sorted(files - {""}))

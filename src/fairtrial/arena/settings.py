@@ -1,31 +1,34 @@
-"""How an arena is to work: what is done, not what comes of it."""
+"""Options of an arena."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from fairtrial.core import Mistake, StudyError, convert_value, describe_value, field_types
-
-
-def _say_nothing(text: str) -> None:
-    pass
+from fairtrial.core import (
+    Emit,
+    Mistake,
+    StudyError,
+    convert_value,
+    describe_value,
+    field_types,
+    ignore_event,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class ArenaSettings:
-    """How an arena is to work.
+    """Options of an arena: how candidates are evaluated.
 
     unsandboxed: whether candidates may run without a sandbox, where there is none
     warm: whether checks may start from a process that has imported third-party packages already
-    keep_slots: whether the slots stay on disk afterwards, for somebody to look at
-    lock_folder: where the host-wide lock is, if not in its usual place
+    keep_slots: whether the slots stay on disk afterwards, for inspection
+    lock_folder: the folder of the host lock, if not the usual one
     timing: what is done with candidates that passed: `race` looks for the best of them, `each`
-        times every one until something can be said of it, `none` leaves it at the checks
+        times every one until it is decided, `none` only checks them
     instructions: whether the instructions of candidates that were timed are counted, too
-    say: told what is going on while the arena is made ready
+    emit: called with each progress event: phases of the work, waits for the host lock, candidates
     """
 
     unsandboxed: bool = False
@@ -34,17 +37,17 @@ class ArenaSettings:
     lock_folder: Path | None = None
     timing: Literal["race", "each", "none"] = "race"
     instructions: bool = False
-    say: Callable[[str], None] = _say_nothing
+    emit: Emit = ignore_event
 
     def __post_init__(self) -> None:
         mistakes: list[Mistake] = []
         for name, hint in field_types(type(self)).items():
-            if name != "say":
+            if name != "emit":
                 value = convert_value(getattr(self, name), hint, (name,), mistakes)
                 object.__setattr__(self, name, value)
-        if not callable(self.say):
+        if not callable(self.emit):
             mistakes.append(
-                Mistake(("say",), f"expected a function, got {describe_value(self.say)}")
+                Mistake(("emit",), f"expected a function, got {describe_value(self.emit)}")
             )
         if mistakes:
             raise StudyError(mistakes, source=type(self).__name__)

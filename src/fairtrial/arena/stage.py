@@ -1,4 +1,4 @@
-"""A slot as a check uses it: which commands can be run on it, and what they see."""
+"""A stage: a slot with the interpreter and sandbox that commands run with on it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fairtrial.arena.model.problem import CodeProblem
 from fairtrial.sandbox import Command, Completed, Mount, Sandbox, View
 
 HARNESS = Path(__file__).resolve().parent.parent / "sandbox" / "harness"
-"""The files that run beside candidates."""
+"""The folder of the files that run inside the sandbox."""
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 _VARIABLES = {
@@ -20,7 +20,7 @@ _VARIABLES = {
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONNOUSERSITE": "1",
     "PYTHONHASHSEED": "0",
-    # There is one check for each core, and a process with one thread can be forked.
+    # There is one check for each core, and only a process with one thread can be forked safely.
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
@@ -28,22 +28,22 @@ _VARIABLES = {
 
 
 def common_variables(problem: CodeProblem, interpreter: Interpreter) -> dict[str, str]:
-    """What every command of a problem has in its environment, whatever slot it runs on."""
+    """Return the environment variables of all commands of a problem, on any slot."""
     path = f"{interpreter.executable.parent}{os.pathsep}{PATH}"
     return {"PATH": path, **_VARIABLES, **problem.env}
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One slot, ready for a check. Every path is derived from it, at the time it is needed.
+    """A slot with all that is needed to run commands on it.
 
-    problem: whose checks are run
-    interpreter: the Python they run with
-    sandbox: where they run
+    problem: the code problem
+    interpreter: the Python that commands run with
+    sandbox: runs the commands
     slot: the slot's folder on disk
-    seen: where commands see that folder: at the user's own path, if the sandbox can do that
+    seen: where commands see that folder: at the user's own path, if the sandbox can relocate it
     import_roots: the folders that imports start from, relative to the slot
-    included: what of the user's tree lies in the slot read-only
+    included: files of the user's tree that are mounted read-only into the slot
     is_writable: whether commands may change the slot
     """
 
@@ -69,9 +69,10 @@ class Stage:
         line: int | None = None,
         cores: tuple[int, ...] = (),
     ) -> Command:
-        """A command on this slot; ``{python}`` in `argv` stands for the problem's Python.
+        """Return a command on this slot; ``{python}`` in `argv` is the problem's Python.
 
-        path_tail: folders (of ours) that imports may come from after all others
+        path_tail: folders that are searched last for imports
+        line: the descriptor of a worker channel that the process inherits
         """
         python = str(self.interpreter.executable)
         roots = [str(self.seen / root) for root in self.import_roots]
@@ -96,7 +97,7 @@ class Stage:
         )
 
     def view(self) -> View:
-        """The slot, the interpreter and our guests; nothing else of the user's."""
+        """Return the mounts that commands see: the slot, the interpreter and the harness."""
         here = Mount(self.slot, self.seen)
         folders = [*self.interpreter.folders, HARNESS]
         inside = [folder for folder in folders if folder.is_relative_to(self.seen)]
@@ -109,5 +110,5 @@ class Stage:
         )
 
     async def run(self, command: Command) -> Completed:
-        """Run it where this slot's commands run."""
+        """Run a command in this stage's sandbox."""
         return await self.sandbox.run(command)

@@ -1,4 +1,4 @@
-"""Phase two for candidates that passed: who is timed, and what that makes of their judgements."""
+"""The timing phase: candidates that passed their checks are timed, and judgements completed."""
 
 from __future__ import annotations
 
@@ -14,73 +14,80 @@ from fairtrial.arena.model.problem import CodeProblem
 from fairtrial.arena.model.timings import Estimate, Measurement
 from fairtrial.arena.model.verdicts import Reason, Rejection, Verdict
 from fairtrial.arena.slots.threads import NoRoomError
-from fairtrial.arena.timing.decision import Rules, Timer, measure, race, untimed
+from fairtrial.arena.timing.decision import DecisionRules, Timer, measure, race, untimed
 from fairtrial.arena.timing.stats.alpha_spending import share
 
-Judged = Callable[[int, Judgement], None]
-Timed = Callable[[int, int, Estimate | None], None]
+OnJudged = Callable[[int, Judgement], None]
+OnTimed = Callable[[int, int, Estimate | None], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Contest:
-    """Times candidates that passed.
+class TimingPhase:
+    """Times the candidates that passed their checks.
 
-    problem: what decides
-    timer: what takes sessions
-    timing: `race` looks for the best, `each` times every one to its end
+    problem: the code problem, with its decision rules
+    timer: runs sessions
+    timing: `race` looks for the best one, `each` times every one until it is decided
     """
 
     problem: CodeProblem
     timer: Timer
     timing: Literal["race", "each", "none"] = "race"
 
-    async def settle(
+    async def run(
         self,
         judgements: Sequence[Judgement],
         resolved: Sequence[Changes | Rejection],
-        judged: Judged | None = None,
-        timed: Timed | None = None,
+        judged: OnJudged | None = None,
+        timed: OnTimed | None = None,
     ) -> tuple[Judgement, ...]:
-        """The judgements, with what the clock says; equal candidates are timed once."""
+        """Time candidates, equal ones once; return their judgements with measurements.
+
+        resolved: the changes of each candidate
+        judged: called with a candidate's index and its judgement
+        timed: called with a candidate's index, its number of sessions and its current estimate
+        """
         labels = _label(judgements)
         entries: dict[str, Changes] = {}
-        places: dict[str, int] = {}
-        for place, (judgement, changes) in enumerate(zip(judgements, resolved, strict=True)):
+        indices: dict[str, int] = {}
+        for index, (judgement, changes) in enumerate(zip(judgements, resolved, strict=True)):
             is_first = judgement.duplicate_of is None and judgement.verdict == Verdict.PASSED
             if is_first and isinstance(changes, Changes):
-                entries[labels[place]], places[labels[place]] = changes, place
+                entries[labels[index]], indices[labels[index]] = changes, index
 
         def watch(label: str, sessions: int, estimate: Estimate | None) -> None:
             if timed is not None:
-                timed(places[label], sessions, estimate)
+                timed(indices[label], sessions, estimate)
 
-        found = await self._time(entries, watch)
-        found = {label: _with_unloaded(each, entries[label]) for label, each in found.items()}
-        by_digest = {entries[label].digest: result for label, result in found.items()}
-        settled = []
-        for place, judgement in enumerate(judgements):
+        results = await self._time(entries, watch)
+        by_digest = {
+            entries[label].digest: _with_unloaded(result, entries[label])
+            for label, result in results.items()
+        }
+        completed = []
+        for index, judgement in enumerate(judgements):
             result = by_digest.get(judgement.digest)
             if judgement.verdict == Verdict.PASSED and result is not None:
                 judgement = with_timing(judgement, result)
                 if judged is not None:
-                    judged(place, judgement)
-            settled.append(judgement)
-        return tuple(settled)
+                    judged(index, judgement)
+            completed.append(judgement)
+        return tuple(completed)
 
     async def _time(
         self, entries: dict[str, Changes], watch: Callable[[str, int, Estimate | None], None]
     ) -> dict[str, Measurement | Rejection]:
-        rules = rules_of(self.problem)
+        rules = timing_rules(self.problem)
         if self.timing == "race":
             return await race(self.timer, entries, rules, watcher=watch)
         alone = replace(rules, alpha=share(rules.alpha, max(len(entries), 1)))
-        found: dict[str, Measurement | Rejection] = {}
+        results: dict[str, Measurement | Rejection] = {}
         for label, changes in entries.items():
             try:
-                found[label] = await measure(self.timer, label, changes, alone, watcher=watch)
-            except NoRoomError as error:  # what is known of the others is told
-                found[label] = untimed(error)
-        return found
+                results[label] = await measure(self.timer, label, changes, alone, watcher=watch)
+            except NoRoomError as error:  # the other candidates' results are kept
+                results[label] = untimed(error)
+        return results
 
 
 async def time_candidate(
@@ -92,36 +99,37 @@ async def time_candidate(
     label: str = "",
     watcher: Callable[[str, int, Estimate | None], None] | None = None,
 ) -> Measurement | Rejection:
-    """Time one candidate that passed its checks, until something can be said or `budget_s` is over.
+    """Time one candidate that passed its checks, until it is decided or `budget_s` is used up.
 
-    Raises `NoRoomError` if the disk is full: whoever goes on would time nothing else.
+    timer: what `arena.bench()` yields
+    label: determines the inputs, so that another label confirms a result with fresh inputs
+    watcher: called with the name, the number of sessions and the current estimate
 
-    timer: what `arena.bench()` gives
-    label: another one gives other inputs: the best of several is measured again with fresh ones
-    watcher: is told its name, how many sessions it has had, and how it stands
+    Returns a rejection if the candidate failed while it was timed. Raises `NoRoomError` if the disk
+    is full: no other candidate could be timed either.
     """
-    rules = rules_of(arena.problem)
-    found = await measure(timer, name, changes, rules, label=label, watcher=watcher)
-    return _with_unloaded(found, changes)
+    rules = timing_rules(arena.problem)
+    result = await measure(timer, name, changes, rules, label=label, watcher=watcher)
+    return _with_unloaded(result, changes)
 
 
-def rules_of(problem: CodeProblem) -> Rules:
-    """What decides, as the problem has it; the budget is each benchmark's."""
+def timing_rules(problem: CodeProblem) -> DecisionRules:
+    """Return a problem's decision rules; the budget is `budget_s` for each benchmark."""
     benchmarks = max(len(problem.bench), 1)
-    return Rules(problem.alpha, problem.min_effect, problem.budget_s * benchmarks)
+    return DecisionRules(problem.alpha, problem.min_effect, problem.budget_s * benchmarks)
 
 
 def with_timing(judgement: Judgement, result: Measurement | Rejection) -> Judgement:
-    """A candidate that passed, with what the clock says, or why it is out after all."""
+    """Return the judgement of a candidate that passed, completed with the result of its timing."""
     if isinstance(result, Measurement):
         return replace(judgement, verdict=result.verdict, measurement=result)
-    ours = result.reason == Reason.EVALUATOR
-    verdict = Verdict.INCONCLUSIVE if ours else Verdict.REJECTED
+    is_our_fault = result.reason == Reason.EVALUATOR
+    verdict = Verdict.INCONCLUSIVE if is_our_fault else Verdict.REJECTED
     return replace(judgement, verdict=verdict, rejection=result.cleaned())
 
 
 def _with_unloaded(result: Measurement | Rejection, changes: Changes) -> Measurement | Rejection:
-    """The same, with a note on changed files that no timed worker imported."""
+    """Add a note on changed files that no timed process imported."""
     if isinstance(result, Rejection):
         return result
     loaded = {file for session in result.sessions for file in session.loaded}
@@ -138,9 +146,9 @@ def _with_unloaded(result: Measurement | Rejection, changes: Changes) -> Measure
 
 
 def _label(judgements: Sequence[Judgement]) -> list[str]:
-    """A name for each that no other has."""
+    """Return a unique label for each candidate: its name, with its number if it is ambiguous."""
     counts = Counter(judgement.name for judgement in judgements)
     return [
-        each.name if counts[each.name] == 1 else f"{each.name} ({place})"
-        for place, each in enumerate(judgements, 1)
+        judgement.name if counts[judgement.name] == 1 else f"{judgement.name} ({number})"
+        for number, judgement in enumerate(judgements, 1)
     ]

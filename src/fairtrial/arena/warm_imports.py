@@ -1,4 +1,4 @@
-"""A warm start for checks: what to import beforehand, and whether the base takes it well."""
+"""Warm starts: checks are forked from a process that has imported third-party packages already."""
 
 from __future__ import annotations
 
@@ -8,51 +8,58 @@ from dataclasses import replace
 
 from fairtrial.arena.build import build_base
 from fairtrial.arena.checks.prepared_check import PreparedCheck
-from fairtrial.arena.resources import Ground
+from fairtrial.arena.resources import ArenaResources
 from fairtrial.arena.slots.pool import WorktreeSlot
 from fairtrial.arena.stage import common_variables
-from fairtrial.arena.task_groups import run_all
+from fairtrial.core import run_all
 from fairtrial.sandbox import WarmSandbox, WarmServer, supports_warm_start
 
 
 @asynccontextmanager
-async def warming(
-    ground: Ground, trials: Sequence[PreparedCheck], *, is_wanted: bool
-) -> AsyncIterator[tuple[Ground, list[str]]]:
-    """The ground with warm starts for its commands, where that is possible; and what to know.
+async def warm_starts(
+    resources: ArenaResources, checks: Sequence[PreparedCheck], *, is_wanted: bool
+) -> AsyncIterator[tuple[ArenaResources, list[str]]]:
+    """Yield resources whose commands start warm, where that is possible, and notes for people.
 
-    A base that doesn't pass warm as it does cold is judged cold, and so are all candidates.
+    If the base doesn't pass its checks with a warm start, all checks start cold.
     """
     from anyio import to_thread
 
-    files = find_third_party(ground, trials)
-    if not (is_wanted and files and await to_thread.run_sync(supports_warm_start, ground.sandbox)):
-        yield ground, []
+    files = find_third_party(resources, checks)
+    if not (
+        is_wanted and files and await to_thread.run_sync(supports_warm_start, resources.sandbox)
+    ):
+        yield resources, []
         return
-    variables = common_variables(ground.problem, ground.interpreter)
+    variables = common_variables(resources.problem, resources.interpreter)
     async with WarmServer.starting(
-        ground.interpreter.executable,
+        resources.interpreter.executable,
         files=files,
-        folders=ground.interpreter.folders,
-        never=find_own_names(ground),
+        folders=resources.interpreter.folders,
+        never=find_own_names(resources),
         env=variables,
-        scratch_parent=ground.pool.base.parent,  # goes with the pool, however we end
+        scratch_parent=resources.pool.base.parent,  # removed with the pool, even after a kill
     ) as server:
         if server is None:
-            yield ground, ["checks start cold: the packages they import can't be imported before"]
+            yield (
+                resources,
+                ["checks start cold: the packages they import can't be imported before"],
+            )
             return
-        warm = WarmSandbox(ground.sandbox, server, variables)
-        warmed = replace(ground, sandbox=warm, cold=ground.sandbox)
-        failing = await find_failing(warmed, trials)
+        warm = WarmSandbox(resources.sandbox, server, variables)
+        warmed = replace(resources, sandbox=warm, cold=resources.sandbox)
+        failing = await find_failing(warmed, checks)
         if failing:
-            yield ground, [await _tell_failing(ground, trials, failing[0])]
+            yield resources, [await _explain_failure(resources, checks, failing[0])]
         else:
             yield warmed, []
 
 
-async def _tell_failing(ground: Ground, trials: Sequence[PreparedCheck], failing: str) -> str:
-    """Whether it is the warm start that the base doesn't take, or a check that comes and goes."""
-    cold = await find_failing(ground, trials)
+async def _explain_failure(
+    resources: ArenaResources, checks: Sequence[PreparedCheck], failing: str
+) -> str:
+    """Say whether the base fails a check because of the warm start, or the check is flaky."""
+    cold = await find_failing(resources, checks)
     if not cold:
         return f"checks start cold: forked from a warm process, the base fails {failing}"
     return (
@@ -61,30 +68,30 @@ async def _tell_failing(ground: Ground, trials: Sequence[PreparedCheck], failing
     )
 
 
-def find_third_party(ground: Ground, trials: Sequence[PreparedCheck]) -> list[str]:
-    """Files that the base's checks imported from the interpreter's own folders."""
-    folders = [f"{folder}/" for folder in ground.interpreter.folders]
-    loaded = {file for trial in trials for file in trial.loaded}
-    return sorted(file for file in loaded if any(file.startswith(each) for each in folders))
+def find_third_party(resources: ArenaResources, checks: Sequence[PreparedCheck]) -> list[str]:
+    """Return the files that the base's checks imported from the interpreter's own folders."""
+    folders = tuple(f"{folder}/" for folder in resources.interpreter.folders)
+    loaded = {file for check in checks for file in check.loaded}
+    return sorted(file for file in loaded if file.startswith(folders))
 
 
-def find_own_names(ground: Ground) -> list[str]:
-    """Top-level names that are the project's: never imported beforehand, wherever they lie."""
-    folders = [ground.pool.base / root for root in ground.import_roots]
+def find_own_names(resources: ArenaResources) -> list[str]:
+    """Return the project's own top-level names, which are never imported in advance."""
+    folders = [resources.pool.base / root for root in resources.import_roots]
     entries = [entry for folder in folders if folder.is_dir() for entry in folder.iterdir()]
     return sorted({entry.name.partition(".")[0] for entry in entries} - {""})
 
 
-async def find_failing(ground: Ground, trials: Sequence[PreparedCheck]) -> list[str]:
-    """The checks that don't hold for the unchanged base on this ground, and why."""
+async def find_failing(resources: ArenaResources, checks: Sequence[PreparedCheck]) -> list[str]:
+    """Return the checks that the unchanged base fails with these resources, and why."""
 
-    def trying(trial: PreparedCheck) -> Callable[[], Awaitable[str]]:
+    def running(check: PreparedCheck) -> Callable[[], Awaitable[str]]:
         async def work(slot: WorktreeSlot) -> str:
-            stage = ground.stage(slot)
+            stage = resources.stage(slot)
             await build_base(stage, slot)
-            run = await trial.run(stage)
-            return f"{trial.label} ({run.rejection.message})" if run.rejection else ""
+            run = await check.run(stage)
+            return f"{check.label} ({run.rejection.message})" if run.rejection else ""
 
-        return lambda: ground.undisturbed(work)
+        return lambda: resources.run_undisturbed(work)
 
-    return [text for text in await run_all([trying(trial) for trial in trials]) if text]
+    return [text for text in await run_all([running(check) for check in checks]) if text]

@@ -5,23 +5,20 @@ from __future__ import annotations
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 
 from fairtrial.arena import (
-    LOOKS,
     ArenaSettings,
     Estimate,
     SelfTest,
     builtin_problem,
     check_clock,
+    check_timing_options,
     estimate_text,
     read_problem,
-    seconds_needed,
-    visible_effect,
-    visible_within,
 )
+from fairtrial.cli.event_text import print_event
 from fairtrial.cli.interrupts import run_until_told
 from fairtrial.cli.output import (
     json_option,
@@ -32,13 +29,10 @@ from fairtrial.cli.output import (
     style,
     warn,
 )
-from fairtrial.cli.timing_files import check_timing_files, timing_options, write_timing_files
+from fairtrial.cli.timing_files import save_timings, timing_options
 from fairtrial.cli.timing_text import percent_text, rough_seconds
 from fairtrial.cli.verdict_text import LONGEST_NOTE
-from fairtrial.core import on_one_line
-
-EFFECTS = (0.01, 0.02, 0.03, 0.05, 0.10)
-POWER = 0.8
+from fairtrial.core import ignore_event, on_one_line
 
 
 @click.command(
@@ -95,9 +89,9 @@ def command(
         raise click.UsageError("give a PROBLEM, or --builtin, and not both")
     if only and not builtin:
         raise click.UsageError("--only is for --builtin: a problem's benchmarks are all timed")
-    check_timing_files(samples, plot)
+    check_timing_options(samples, plot)
     tell = say_nothing if as_json else say
-    settings = ArenaSettings(unsandboxed=unsandboxed, say=tell)
+    settings = ArenaSettings(unsandboxed=unsandboxed, emit=ignore_event if as_json else print_event)
 
     def told(number: int, sessions: int, estimate: Estimate | None) -> None:
         tell(f"{number + 1} of {comparisons}: {sessions} sessions, {estimate_text(estimate)}")
@@ -115,46 +109,16 @@ def command(
             comparisons=comparisons,
             most_s=most_s,
             settings=settings,
-            told=told,
+            progress=told,
         )
         found = run_until_told(work)
     measured = {f"aa-{number}": each for number, each in enumerate(found.measurements, 1)}
-    write_timing_files(measured, samples, plot, found.min_effect)
+    save_timings(measured, samples, plot, found.min_effect)
     if as_json:
-        print_json(as_dict(found))
+        print_json(found.as_dict())
     else:
         _print(found)
     return 0
-
-
-def as_dict(found: SelfTest) -> dict[str, Any]:
-    """Plain data, as ``--json`` prints it."""
-    rate = found.false_positives
-    return {
-        "problem_id": found.problem_id,
-        "comparisons": rate.total,
-        "claims": [each.verdict.value for each in found.measurements],
-        "false_positives": rate.count,
-        "false_positive_interval": [rate.low, rate.high],
-        "alpha": found.alpha,
-        "sessions": len(found.statistics),
-        "spread": found.spread,
-        "session_s": found.session_s,
-        "load": None if found.load is None else list(found.load),
-        "visible_effect": _visible(found),
-        "seconds_needed": {
-            f"{effect:g}": _needed(found, effect) for effect in sorted({*EFFECTS, found.min_effect})
-        },
-        "notes": list(found.notes),
-    }
-
-
-def _visible(found: SelfTest) -> float | None:
-    return visible_within(found.spread, found.session_s, found.budget_s, found.alpha, POWER)
-
-
-def _needed(found: SelfTest, effect: float) -> float | None:
-    return seconds_needed(effect, found.spread, found.session_s, found.alpha, POWER)
 
 
 def _print(found: SelfTest) -> None:
@@ -172,14 +136,12 @@ def _print(found: SelfTest) -> None:
         f"{percent_text(found.spread)}." + _tell_load(found)
     )
     click.echo("\nWhat can be seen here four times out of five:")
-    for effect in sorted({*EFFECTS, found.min_effect}):
-        needed = _needed(found, effect)
-        most = visible_effect(found.spread, LOOKS[-1], found.alpha, POWER)
+    for effect, needed in found.list_seconds_needed().items():
         text = "not within 46 sessions" if needed is None else f"within {rough_seconds(needed)}"
         if needed is not None and needed > found.budget_s:
             text += f", more than budget_s ({found.budget_s:g} s) holds"
         click.echo(f"  {percent_text(effect):>6}  {text}")
-    _print_advice(found, rate.low, most)
+    _print_advice(found, rate.low)
     for text in found.notes:
         print_wrapped(f"note: {on_one_line(text, LONGEST_NOTE)}", "", "  ")
 
@@ -190,9 +152,10 @@ def _tell_load(found: SelfTest) -> str:
     return f" The machine's load was {found.load[0]:.1f} before and {found.load[1]:.1f} after."
 
 
-def _print_advice(found: SelfTest, lowest_rate: float, most: float | None) -> None:
-    """Whether this machine will do, before hours are spent on it."""
-    asked, visible = found.min_effect, _visible(found)
+def _print_advice(found: SelfTest, lowest_rate: float) -> None:
+    """Say whether this machine can detect the asked effect."""
+    asked, visible = found.min_effect, found.visible_effect()
+    most = found.visible_effect(float("inf"))
     if lowest_rate > found.alpha:
         text = "Claims made here can't be trusted: equal code is told apart too often."
         print_wrapped(style(text, fg="red", bold=True))
@@ -201,7 +164,7 @@ def _print_advice(found: SelfTest, lowest_rate: float, most: float | None) -> No
         print_wrapped(style(text, fg="green"))
         return
     if most is not None and most <= asked:
-        needed = _needed(found, asked)
+        needed = found.seconds_needed(asked)
         hint = "" if needed is None else f": budget_s: {needed:.0f} would do"
         print_wrapped(
             style(f"Too short a budget for the asked {percent_text(asked)}{hint}.", fg="yellow")

@@ -1,4 +1,4 @@
-"""The tree of candidates of an optimisation, and one of them."""
+"""The tree of an optimization's candidates, and single candidates, for `fairtrial show`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from fairtrial.cli.output import fold, harmless, print_wrapped, style
 from fairtrial.cli.table import GAP
 from fairtrial.cli.timing_text import COLOURS
 from fairtrial.core import Mistake, StudyError, on_one_line
+from fairtrial.optimize import OptimizationResult
 from fairtrial.study import Results, RunResult, Study, open_results, select_assignments
 
 Row = Mapping[str, Any]
@@ -23,10 +24,10 @@ LONGEST_WHY, LONGEST_NAME, LONGEST_ERROR = 100, 60, 300
 
 
 def read_candidates(folder: Path, run_id: str = "") -> list[Row]:
-    """The rows of all runs, or of one; a `StudyError` if no run has any."""
+    """Return the candidates of all runs, or of one; raise a `StudyError` if there are none."""
     with open_results(folder) as results:
         rows: list[Row] = [row for row in results.candidates if row["run_id"].startswith(run_id)]
-        failed = [each for each in results if each.error_info]
+        failed = [result for result in results if result.error_info]
     if not rows:
         message = f"{folder} has no candidates to show"
         if failed:
@@ -34,7 +35,7 @@ def read_candidates(folder: Path, run_id: str = "") -> list[Row]:
             hint = f"its run failed: {why}: `fairtrial show {folder} {failed[0].run_id}`"
             raise StudyError(Mistake((), message, hint))
         hint = (
-            "those of an optimisation are told when it is done; a run is shown by "
+            "those of an optimization are stored when it is done; a run is shown by "
             "`fairtrial show DIR RUN_ID`"
         )
         raise StudyError(Mistake((), message, hint))
@@ -42,54 +43,59 @@ def read_candidates(folder: Path, run_id: str = "") -> list[Row]:
 
 
 def print_tree(folder: Path, rows: Sequence[Row]) -> None:
-    """Run by run, line by line: what came of what, and what became of it."""
-    heads = _read_heads(folder)
+    """Print the candidates of each run as a tree, with their verdicts."""
+    headings = _read_headings(folder)
     for run_id in dict.fromkeys(row["run_id"] for row in rows):
-        head = heads[run_id]
-        click.echo(style(run_id, bold=True) + head.told)
+        heading = headings[run_id]
+        click.echo(style(run_id, bold=True) + heading.condition)
         own = [row for row in rows if row["run_id"] == run_id]
         for row, depth in _descend(own, None, 1):
-            _print_row(row, depth, head.ends.get(row["candidate_id"], ""))
+            _print_row(row, depth, heading.outcomes.get(row["candidate_id"], ""))
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
-    """A run above its candidates.
+class RunHeading:
+    """The heading of a run's candidates.
 
-    told: under which condition it was
-    ends: what was said in the end of the candidate that it hands over, and of those before it
+    condition: the run's factors, agent, problem and replicate; empty in a study of one run
+    outcomes: remarks on the winner and on the candidates that weren't confirmed, by id
     """
 
-    told: str
-    ends: Mapping[str, str]
+    condition: str
+    outcomes: Mapping[str, str]
 
 
-def _read_heads(folder: Path) -> dict[str, Head]:
+def _read_headings(folder: Path) -> dict[str, RunHeading]:
     with open_results(folder) as results:
-        conditions = {each.condition_id: each.factor_assignments for each in results.conditions}
+        conditions = {
+            condition.condition_id: condition.factor_assignments for condition in results.conditions
+        }
         is_study = len(results.reader.plan) > 1
         shown = conditions if is_study else {}
-        return {each.run_id: head_of(each, results.study, shown) for each in results}
+        return {result.run_id: make_heading(result, results.study, shown) for result in results}
 
 
-def head_of(result: RunResult, study: Study, conditions: Mapping[str, Mapping[str, Any]]) -> Head:
-    """What stands above the candidates of a run; conditions: what each of them assigns."""
-    spec, outputs = result.run_spec, result.outputs
-    told = ""
+def make_heading(
+    result: RunResult, study: Study, conditions: Mapping[str, Mapping[str, Any]]
+) -> RunHeading:
+    """Return the heading of a run; `conditions`: the assigned factors, by the condition's id."""
+    spec, text = result.run_spec, ""
     if spec is not None and conditions:
         assigned = conditions.get(spec.condition_id, {})
         factors = select_assignments(study, spec.agent_spec_ref, assigned)
         named = [f"{name.rpartition('.')[2]}={value}" for name, value in factors.items()]
         who = [spec.agent_spec_ref or "", spec.problem_id or "", f"replicate {spec.replicate}"]
-        told = "  " + ", ".join([*named, *filter(None, who)])
-    ends = {
-        id: f"<- out: {on_one_line(str(why), LONGEST_WHY)}"
-        for id, why in (outputs.get("out") or {}).items()
+        text = "  " + ", ".join([*named, *filter(None, who)])
+    optimization = OptimizationResult.from_output(result.outputs)
+    if optimization is None:
+        return RunHeading(text, {})
+    outcomes = {
+        id: f"<- out: {on_one_line(why, LONGEST_WHY)}" for id, why in optimization.dropped.items()
     }
-    if outputs.get("best"):
-        final = estimate_text(estimate_of(outputs))
-        ends[outputs["best"]] = f"<- the best: {final} when measured again"
-    return Head(told, ends)
+    if optimization.best is not None:
+        final = estimate_text(optimization.estimate)
+        outcomes[optimization.best] = f"<- the best: {final} when measured again"
+    return RunHeading(text, outcomes)
 
 
 def _descend(rows: Sequence[Row], parent: str | None, depth: int) -> Iterator[tuple[Row, int]]:
@@ -101,8 +107,8 @@ def _descend(rows: Sequence[Row], parent: str | None, depth: int) -> Iterator[tu
 
 def _print_row(row: Row, depth: int, final: str) -> None:
     verdict = row["verdict"] or ""
-    colour = COLOURS.get(Verdict(verdict)) if verdict else None
-    why = row["reason"] or estimate_text(estimate_of(row))
+    color = COLOURS.get(Verdict(verdict)) if verdict else None
+    why = row["reason"] or estimate_text(read_estimate(row))
     if row["duplicate_of"]:
         why = f"same as {row['duplicate_of']}"
     head = f"{'  ' * depth}{row['candidate_id']:<6} {row['kind']:<8} "
@@ -112,26 +118,26 @@ def _print_row(row: Row, depth: int, final: str) -> None:
     parts.append((final, {"bold": True}))
     verdict = verdict or "not judged"
     lines = _lay_out(len(head + verdict), [part for part in parts if part[0]], 2 * depth + 7)
-    click.echo(head + style(verdict, fg=colour) + "\n".join(lines))
+    click.echo(head + style(verdict, fg=color) + "\n".join(lines))
 
 
 def _lay_out(taken: int, parts: Sequence[tuple[str, dict[str, Any]]], indent: int) -> list[str]:
-    """Parts beside what stands there; on a terminal, those that don't fit on lines of their own."""
+    """Return lines with the parts; on a terminal, parts that don't fit get lines of their own."""
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     lines = [""]
-    for text, how in parts:
+    for text, look in parts:
         if columns is None or taken + len(GAP + text) <= columns:
-            lines[-1] += GAP + style(text, **how)
+            lines[-1] += GAP + style(text, **look)
             taken += len(GAP + text)
             continue
         folded = fold(text, " " * indent).splitlines()
-        lines += [" " * indent + style(line.strip(), **how) for line in folded]
+        lines += [" " * indent + style(line.strip(), **look) for line in folded]
         taken = len(folded[-1])
     return lines
 
 
-def estimate_of(row: Row) -> Estimate | None:
-    """How fast it is, if it was timed."""
+def read_estimate(row: Row) -> Estimate | None:
+    """Return a candidate's speed relative to the base, if it was timed."""
     ratio, low, high = (row.get(name) for name in ("ratio", "low", "high"))
     if ratio is None or low is None or high is None:
         return None
@@ -139,13 +145,13 @@ def estimate_of(row: Row) -> Estimate | None:
 
 
 def find_candidate(folder: Path, wanted: str) -> tuple[Row, str]:
-    """A candidate by its id, or by ``RUN_ID/ID`` where several runs have one, and its diff."""
+    """Return a candidate and its diff, by its id, or ``RUN_ID/ID`` if several runs have it."""
     run_id, _, id = wanted.rpartition("/")
     rows = [row for row in read_candidates(folder, run_id) if row["candidate_id"] == id]
     if len(rows) != 1:
-        found = ", ".join(f"{row['run_id']}/{id}" for row in rows[:3])
+        hint = ", ".join(f"{row['run_id']}/{id}" for row in rows[:3])
         message = f"there is no candidate '{wanted}'" if not rows else f"several runs have a '{id}'"
-        raise StudyError(Mistake((), message, found or "`fairtrial show DIR` lists them"))
+        raise StudyError(Mistake((), message, hint or "`fairtrial show DIR` lists them"))
     with open_results(folder) as results:
         return rows[0], _find_diff(results, rows[0])
 
@@ -155,16 +161,16 @@ def _find_diff(results: Results, row: Row) -> str:
         if result.run_id == row["run_id"]:
             for event in result.observations:
                 meta = event.get("meta") or {}
-                is_it = meta.get("candidate_id") == row["candidate_id"]
-                if event.get("event_type") == "candidate" and is_it:
+                is_same = meta.get("candidate_id") == row["candidate_id"]
+                if event.get("event_type") == "candidate" and is_same:
                     return str(event.get("text") or "")
     return ""
 
 
 def print_candidate(row: Row, diff: str) -> None:
-    """All that is known of one, and its diff."""
+    """Print the columns of a candidate, and its diff."""
     for name, value in row.items():
         if value not in (None, ""):
-            told = f"{value:.4g}" if isinstance(value, float) else "; ".join(str(value).split("\n"))
-            print_wrapped(f"{name.replace('_', ' '):<13} {on_one_line(told, 2_000)}", "", " " * 14)
+            text = f"{value:.4g}" if isinstance(value, float) else "; ".join(str(value).split("\n"))
+            print_wrapped(f"{name.replace('_', ' '):<13} {on_one_line(text, 2_000)}", "", " " * 14)
     click.echo(f"\n{harmless(diff.rstrip())}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -13,13 +12,12 @@ from fairtrial.arena import (
     Comparison,
     Estimate,
     Reason,
+    check_timing_options,
     compare_candidates,
     estimate_text,
-    find_valgrind,
-    judgement_as_dict,
-    measured_as_dict,
     read_problem,
 )
+from fairtrial.cli.event_text import print_event
 from fairtrial.cli.interrupts import run_until_told
 from fairtrial.cli.output import (
     json_option,
@@ -30,15 +28,10 @@ from fairtrial.cli.output import (
     style,
     warn,
 )
-from fairtrial.cli.timing_files import (
-    check_timing_files,
-    instructions_option,
-    timing_options,
-    write_timing_files,
-)
+from fairtrial.cli.timing_files import instructions_option, save_timings, timing_options
 from fairtrial.cli.timing_text import remark_lines, verdict_text
 from fairtrial.cli.verdict_text import LONGEST_NOTE, print_verdicts, shown_name
-from fairtrial.core import LabError, on_one_line
+from fairtrial.core import LabError, ignore_event, on_one_line
 
 
 @click.command(
@@ -73,12 +66,14 @@ def command(
     Exit code 0 means that both were judged, whatever came of it.
     """
     loaded, doubts = read_problem(problem)
-    check_timing_files(samples, plot)
-    if instructions:
-        find_valgrind()  # before anything is run
+    check_timing_options(samples, plot, instructions=instructions)
     warn(doubts)
     tell = say_nothing if as_json else say
-    settings = ArenaSettings(unsandboxed=unsandboxed, instructions=instructions, say=tell)
+    settings = ArenaSettings(
+        unsandboxed=unsandboxed,
+        instructions=instructions,
+        emit=ignore_event if as_json else print_event,
+    )
 
     def timed(sessions: int, estimate: Estimate | None) -> None:
         tell(f"{sessions} sessions, {estimate_text(estimate)}")
@@ -87,9 +82,9 @@ def command(
     found = run_until_told(work)
     if found.measurement is not None:
         measured = {f"{found.second.name} against {found.first.name}": found.measurement}
-        write_timing_files(measured, samples, plot, loaded.min_effect)
+        save_timings(measured, samples, plot, loaded.min_effect)
     if as_json:
-        print_json(_as_dict(found))
+        print_json(found.as_dict())
     else:
         _print(found)
     rejections = [each.rejection for each in (found.first, found.second) if each.rejection]
@@ -98,23 +93,6 @@ def command(
             return LabError.exit_code
         raise LabError("they could not be compared, through no fault of theirs; see above")
     return 0
-
-
-def _as_dict(found: Comparison) -> dict[str, Any]:
-    measured = found.measurement
-    estimate = measured.estimate if measured else None
-    return {
-        "problem_id": found.problem_id,
-        "first": judgement_as_dict(found.first),
-        "second": judgement_as_dict(found.second),
-        "verdict": measured.verdict.value if measured else None,
-        "ratio": estimate.ratio if estimate else None,
-        "interval": [estimate.low, estimate.high] if estimate else None,
-        "sessions": estimate.sessions if estimate else None,
-        "bench_s": round(measured.seconds, 3) if measured else None,
-        "notes": list(found.notes),
-        **measured_as_dict(measured),
-    }
 
 
 def _print(found: Comparison) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
@@ -12,26 +10,21 @@ from typing import Literal
 import click
 
 from fairtrial.arena import (
-    HOME_VARIABLE,
     LOOKS,
-    MACOS,
     ArenaSettings,
     builtin_problem,
     check_clock,
-    find_valgrind,
-    list_pool_locations,
-    visible_within,
+    survey_machine,
 )
 from fairtrial.cli.interrupts import run_until_told
 from fairtrial.cli.output import fold, json_option, note, print_json, print_wrapped, style
 from fairtrial.cli.timing_text import percent_text
-from fairtrial.core import FairtrialError, StudyError
-from fairtrial.sandbox import HostFact, HostSurvey, install_hint, survey_host, survey_timing
+from fairtrial.core import FairtrialError
+from fairtrial.sandbox import HostFact, HostSurvey
 
 COLOURS = {"yes": "green", "partly": "yellow", "no": "red"}
 NOT_FULL = 4
 SECONDS, GOOD_EFFECT = 5.0, 0.05
-COUNTS, TRIAL_S = "instruction counts", 20.0
 REMEDY = " " * 10
 
 
@@ -49,8 +42,7 @@ def command(as_json: bool, quick: bool) -> int:
     seen in five seconds, for candidates that are timed; and whether their instructions can be
     counted. Exits with 0 if candidates can run in a full sandbox, else with 4.
     """
-    found = survey_host(list_pool_locations(), HOME_VARIABLE)
-    clock = (*survey_timing(), look_at_valgrind())
+    found, clock = survey_machine()
     if not quick:
         if not as_json:
             note(f"timing a function against itself for {SECONDS:g} s ...")
@@ -74,33 +66,15 @@ def look_at_visible_effect() -> HostFact:
     except FairtrialError as error:
         return HostFact(name, "no", f"nothing could be timed: {error}")
     told = f"{len(found.statistics)} sessions of {found.session_s:.2f} s"
-    if len(found.statistics) < LOOKS[0]:
+    if not found.has_enough_sessions:
         return HostFact(name, "no", f"only {told} fit into {SECONDS:g} s, and it takes {LOOKS[0]}")
-    seen = visible_within(found.spread, found.session_s, SECONDS, found.alpha)
+    seen = found.visible_effect(SECONDS)
     told += f" spread by {percent_text(found.spread)}"
     if seen is None:
         return HostFact(name, "no", f"{told}: none in {SECONDS:g} s")
     status: Literal["yes", "partly"] = "yes" if seen <= GOOD_EFFECT else "partly"
     remedy = "" if status == "yes" else "Let nothing else run while candidates are timed."
     return HostFact(name, status, f"{percent_text(seen)} in {SECONDS:g} s ({told})", remedy)
-
-
-def look_at_valgrind() -> HostFact:
-    """Whether instructions can be counted here, for `fairtrial doctor`."""
-    if sys.platform == "darwin":
-        return HostFact(COUNTS, "no", f"{MACOS}; nothing but --instructions needs it")
-    try:
-        program = find_valgrind().program
-    except StudyError:
-        remedy = f"For a second opinion (--instructions):\n{install_hint('valgrind')}"
-        return HostFact(COUNTS, "no", "no valgrind; nothing but --instructions needs it", remedy)
-    try:
-        done = subprocess.run(
-            [program, "--version"], capture_output=True, text=True, check=True, timeout=TRIAL_S
-        )
-    except (OSError, ValueError, subprocess.SubprocessError) as error:
-        return HostFact(COUNTS, "no", f"{program} can't be used: {error}")
-    return HostFact(COUNTS, "yes", f"{done.stdout.strip()[:80]}, for --instructions")
 
 
 def _print(found: HostSurvey, clock: Sequence[HostFact]) -> None:

@@ -14,14 +14,13 @@ from fairtrial.arena import (
     Candidate,
     CodeProblem,
     Evaluation,
-    disambiguate_names,
+    check_timing_options,
     evaluate_candidates,
-    find_valgrind,
     judgement_as_dict,
-    read_candidate,
+    read_candidates,
     read_problem,
 )
-from fairtrial.cli.evaluate_progress import Watch, watch
+from fairtrial.cli.evaluate_progress import EvaluationProgress, make_display
 from fairtrial.cli.interrupts import run_until_told
 from fairtrial.cli.output import (
     count,
@@ -32,12 +31,7 @@ from fairtrial.cli.output import (
     shown_path,
     warn,
 )
-from fairtrial.cli.timing_files import (
-    check_timing_files,
-    instructions_option,
-    timing_options,
-    write_timing_files,
-)
+from fairtrial.cli.timing_files import instructions_option, save_timings, timing_options
 from fairtrial.cli.verdict_text import print_evaluation, print_verdicts
 from fairtrial.core import FairtrialError, LabError, Mistake, StudyError
 
@@ -103,29 +97,30 @@ def command(
     Exit code 0 means that all candidates were judged, whatever the verdicts.
     """
     loaded, doubts = read_problem(problem)
-    read = _read_all(candidates)
-    check_timing_files(samples, plot)
-    if instructions:
-        _check_counting(check_only)
+    read = read_candidates(candidates)
+    if instructions and check_only:
+        message = "--instructions counts for candidates that are timed, and --check-only times none"
+        raise StudyError(Mistake((), message, "leave one of them out"))
+    check_timing_options(samples, plot, instructions=instructions)
     warn(doubts)
-    watching = watch([each.name for each in read], is_silent=as_json)
+    display = make_display([each.name for each in read], is_silent=as_json)
     settings = ArenaSettings(
         unsandboxed=unsandboxed,
         warm=not cold,
         keep_slots=keep_slots,
         timing="none" if check_only else "each" if each else "race",
         instructions=instructions,
-        say=watching.say,
+        emit=display.receive,
     )
     try:
-        with watching:
-            evaluation = _evaluate(loaded, read, slots, settings, watching)
+        with display:
+            evaluation = _evaluate(loaded, read, slots, settings)
     except (KeyboardInterrupt, FairtrialError, OSError) as error:
-        if as_json and (watching.judged or not isinstance(error, FairtrialError)):
-            return _print_known(error, watching)
-        if watching.judged:  # what is known is not lost
-            print_verdicts(watching.judged)
-            note(watching.state)
+        if as_json and (display.judged or not isinstance(error, FairtrialError)):
+            return _print_known(error, display)
+        if display.judged:  # what is known is not lost
+            print_verdicts(display.judged)
+            note(display.state)
         if isinstance(error, StudyError) and not error.source:
             raise StudyError(error.mistakes, source=str(problem)) from None
         raise
@@ -136,7 +131,7 @@ def command(
     if evaluation.kept is not None:
         note(f"the slots are in {shown_path(evaluation.kept)}; `fairtrial clean` removes them")
     try:  # the verdicts are told: no file that can't be written costs them
-        write_timing_files(evaluation.measurements, samples, plot, loaded.min_effect)
+        save_timings(evaluation.measurements, samples, plot, loaded.min_effect)
     except (FairtrialError, OSError) as error:
         if not as_json:
             raise
@@ -149,10 +144,10 @@ def command(
     raise LabError(_tell_unjudged(evaluation))
 
 
-def _print_known(error: BaseException, watching: Watch) -> int:
+def _print_known(error: BaseException, display: EvaluationProgress) -> int:
     """One document that holds what was judged until then, and what ended it."""
     told = str(error) or "interrupted"
-    known = [judgement_as_dict(each) for each in watching.judged]
+    known = [judgement_as_dict(each) for each in display.judged]
     print_json({"ok": False, "error": told, "mistakes": [], "candidates": known})
     if isinstance(error, FairtrialError):
         return error.exit_code
@@ -169,41 +164,11 @@ def _tell_unjudged(evaluation: Evaluation) -> str:
     return f"{told}, through no fault of theirs; see above"
 
 
-def _check_counting(check_only: bool) -> None:
-    """Refuse what can't be counted, before anything is run for it."""
-    if check_only:
-        message = "--instructions counts for candidates that are timed, and --check-only times none"
-        raise StudyError(Mistake((), message, "leave one of them out"))
-    find_valgrind()
-
-
-def _read_all(paths: Sequence[Path]) -> list[Candidate]:
-    """The candidates; one report of all that can't be read."""
-    read, refused = [], []
-    for path in paths:
-        try:
-            read.append(read_candidate(path))
-        except StudyError as error:
-            refused.append(error)
-    if len(refused) == 1:
-        raise refused[0]
-    if refused:
-        raise StudyError(
-            [
-                Mistake((error.source,), each.message, each.hint)
-                for error in refused
-                for each in error.mistakes
-            ]
-        )
-    return disambiguate_names(read)
-
-
 def _evaluate(
     problem: CodeProblem,
     candidates: Sequence[Candidate],
     slots: int | None,
     settings: ArenaSettings,
-    watching: Watch,
 ) -> Evaluation:
     return run_until_told(
         partial(
@@ -212,8 +177,5 @@ def _evaluate(
             candidates,
             slots=slots,
             settings=settings,
-            begun=watching.begin,
-            judged=watching.judge,
-            timed=watching.time,
         )
     )

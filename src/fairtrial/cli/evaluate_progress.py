@@ -1,4 +1,4 @@
-"""What is to be seen while candidates are judged: a table that fills, lines in a log, nothing."""
+"""Progress of `fairtrial evaluate`: a table in a terminal, lines in a log, or nothing."""
 
 from __future__ import annotations
 
@@ -7,22 +7,33 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from fairtrial.arena import Estimate, Judgement, estimate_text
-from fairtrial.cli.live_display import Canvas, Step, can_draw
+from fairtrial.arena import (
+    CandidateJudged,
+    CheckStarted,
+    Estimate,
+    Judgement,
+    TimingProgress,
+    estimate_text,
+)
+from fairtrial.cli.event_text import describe_event
+from fairtrial.cli.live_display import Canvas, CurrentActivity, can_draw
 from fairtrial.cli.output import count, note
 from fairtrial.cli.verdict_rows import Row, lay_out
 from fairtrial.cli.verdict_text import count_verdicts, row_of, shown_name
+from fairtrial.core import Event
 
 LINES_S = 10.0
 AROUND = 4
-"""Lines of a terminal that the rows of the table can't have: header, rule, state, cursor."""
+"""The lines of a terminal that rows of the table can't have: header, rule, state, cursor."""
 
 
-class Watch:
-    """Is told how far the candidates are, and keeps their judgements; shows nothing."""
+class EvaluationProgress:
+    """Follows the events of an evaluation, and keeps the judgements; shows nothing."""
 
     def __init__(self, names: Sequence[str]) -> None:
+        """Follow candidates with these names, which are unique."""
         self._names = names
+        self._places = {name: place for place, name in enumerate(names)}
         self._judged: dict[int, Judgement] = {}
         self._timed: dict[int, tuple[int, Estimate | None]] = {}
 
@@ -39,7 +50,7 @@ class Watch:
 
     @property
     def judged(self) -> list[Judgement]:
-        """What there is so far, in the order in which candidates were given."""
+        """The judgements so far, in the order of the candidates."""
         return [self._judged[place] for place in sorted(self._judged)]
 
     @property
@@ -51,65 +62,80 @@ class Watch:
 
     @property
     def timing(self) -> str:
-        """`timing deque.diff: 10 sessions, 1.04x [0.99, 1.09]`; nothing if nobody is timed."""
-        timed = list(self._timed.items())  # in one step: the table is drawn by another thread
+        """`timing deque.diff: 10 sessions, 1.04x [0.99, 1.09]`; empty if none is timed."""
+        timed = list(self._timed.items())  # a copy: the table is drawn by another thread
         if not timed:
             return ""
         place, (sessions, estimate) = timed[-1]
-        told = [count(sessions, "session")] if sessions else []
-        told += [estimate_text(estimate)] if estimate else []
+        parts = [count(sessions, "session")] if sessions else []
+        parts += [estimate_text(estimate)] if estimate else []
         text = f"timing {shown_name(self._names[place])}"
-        text = f"{text}: {', '.join(told)}" if told else text
+        text = f"{text}: {', '.join(parts)}" if parts else text
         others = len(timed) - 1
         return f"{text} ({others} more in the race)" if others else text
 
-    def say(self, text: str) -> None:
-        """What is going on before the first candidate is looked at."""
+    def receive(self, event: Event) -> None:
+        """Follow one event."""
+        if isinstance(event, CheckStarted):
+            self.start_check(self._places[event.candidate_id])
+        elif isinstance(event, TimingProgress):
+            self.show_timing(self._places[event.candidate_id], event.sessions, event.estimate)
+        elif isinstance(event, CandidateJudged):
+            self.judge(self._places[event.candidate_id], event.judgement)
+        else:
+            self.show_activity(event)
 
-    def begin(self, place: int) -> None:
-        """A candidate's checks begin."""
+    def show_activity(self, event: Event) -> None:
+        """Show a phase, or a wait for the machine."""
 
-    def time(self, place: int, sessions: int, estimate: Estimate | None) -> None:
-        """A candidate is being timed, and how it stands; told between sessions."""
-        self._timed.pop(place, None)  # the last that was told of is the last
+    def start_check(self, place: int) -> None:
+        """Show that a candidate's checks begin."""
+
+    def show_timing(self, place: int, sessions: int, estimate: Estimate | None) -> None:
+        """Show a candidate's speed so far; called between sessions."""
+        self._timed.pop(place, None)  # the latest is the last
         self._timed[place] = sessions, estimate
 
     def judge(self, place: int, judgement: Judgement) -> None:
-        """A candidate has its verdict."""
+        """Keep a candidate's judgement."""
         self._timed.pop(place, None)
         self._judged[place] = judgement
 
 
-class Lines(Watch):
-    """A line for each step, and for how far it is every now and then: for logs."""
+class EvaluationLog(EvaluationProgress):
+    """Prints a line for each phase, and one for the state every now and then."""
 
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__(names)
-        self._told = time.monotonic()
+        self._printed_s = time.monotonic()
 
-    def say(self, text: str) -> None:
-        self._told = time.monotonic()
-        note(f"{text} ...")
+    def show_activity(self, event: Event) -> None:
+        self._print(describe_event(event))
 
-    def time(self, place: int, sessions: int, estimate: Estimate | None) -> None:
+    def show_timing(self, place: int, sessions: int, estimate: Estimate | None) -> None:
         is_first = not self._timed
-        super().time(place, sessions, estimate)
-        if is_first or time.monotonic() - self._told >= LINES_S:
-            self.say(self.timing)
+        super().show_timing(place, sessions, estimate)
+        if is_first or time.monotonic() - self._printed_s >= LINES_S:
+            self._print(self.timing)
 
     def judge(self, place: int, judgement: Judgement) -> None:
         super().judge(place, judgement)
-        if time.monotonic() - self._told >= LINES_S and len(self._judged) < len(self._names):
-            self.say(self.state)
+        is_due = time.monotonic() - self._printed_s >= LINES_S
+        if is_due and len(self._judged) < len(self._names):
+            self._print(self.state)
+
+    def _print(self, text: str) -> None:
+        self._printed_s = time.monotonic()
+        note(f"{text} ...")
 
 
-class LiveTable(Watch):
-    """The table while it fills, on standard error; gone when the block ends."""
+class LiveTable(EvaluationProgress):
+    """The table of candidates while it fills, on standard error; removed when the block ends."""
 
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__(names)
         self._began: dict[int, float] = {}
-        self._step = Step("starting")
+        self._activity = CurrentActivity("starting")
         self.canvas = Canvas(self._render, lambda: bool(self._timed))
 
     def __enter__(self) -> Self:
@@ -124,20 +150,20 @@ class LiveTable(Watch):
     ) -> None:
         self.canvas.__exit__(kind, error, trace)
 
-    def say(self, text: str) -> None:
-        self._step.say(text)
+    def show_activity(self, event: Event) -> None:
+        self._activity.receive(event)
 
-    def time(self, place: int, sessions: int, estimate: Estimate | None) -> None:
-        self._step.end()
-        super().time(place, sessions, estimate)
+    def show_timing(self, place: int, sessions: int, estimate: Estimate | None) -> None:
+        self._activity.end()
+        super().show_timing(place, sessions, estimate)
         self.canvas.touch()
 
-    def begin(self, place: int) -> None:
-        self._step.end()
+    def start_check(self, place: int) -> None:
+        self._activity.end()
         self._began.setdefault(place, time.monotonic())
 
     def judge(self, place: int, judgement: Judgement) -> None:
-        self._step.end()
+        self._activity.end()
         super().judge(place, judgement)
 
     def _render(self, canvas: Canvas) -> Any:
@@ -147,23 +173,23 @@ class LiveTable(Watch):
         text = Text(no_wrap=True, overflow="ellipsis")
         if self._names:
             rows = [self._row(place) for place in shown]
-            for before, verdict, after, colour in lay_out(rows, canvas.width, folded=False):
+            for before, verdict, after, color in lay_out(rows, canvas.width, folded=False):
                 text.append(before)
-                text.append(verdict, style=colour or "")
+                text.append(verdict, style=color or "")
                 text.append(f"{after}\n")
-        step = self._step.name  # once: it is drawn by another thread
-        waited = time.monotonic() - self._step.began
+        activity = self._activity.name  # read once: another thread may change it
+        waited_s = time.monotonic() - self._activity.began
         timing = self.timing
         done = f"{timing}; {self.state}" if timing else self.state
-        line = f"{step} ... {waited:.0f} s" if step else f"{done} ..."
+        line = f"{activity} ... {waited_s:.0f} s" if activity else f"{done} ..."
         if len(shown) < len(self._names):
             line += f" ({count(len(self._names) - len(shown), 'candidate')} not shown)"
         return text.append(line, style="dim")
 
     def _choose(self, room: int) -> list[int]:
-        """Which candidates there is room for, in their order.
+        """Return the candidates that fit on the screen, in their order.
 
-        Those that are being timed or checked, then the last that were judged, then the next.
+        Those that are timed or checked come first, then the last that were judged, then the next.
         """
         if len(self._names) <= room:
             return list(range(len(self._names)))
@@ -182,20 +208,20 @@ class LiveTable(Watch):
         judgement = self._judged.get(place)
         if judgement is not None:
             return row_of(judgement)
+        name = shown_name(self._names[place])
         timed = self._timed.get(place)
         if timed is not None:
             sessions, estimate = timed
-            name = shown_name(self._names[place])
-            speed, told = estimate_text(estimate), str(sessions)
-            return Row(name, "timing", "so far", "", "bold", speed=speed, sessions=told)
+            speed = estimate_text(estimate)
+            return Row(name, "timing", "so far", "", "bold", speed=speed, sessions=str(sessions))
         began = self._began.get(place)
         state = "waiting" if began is None else "checking"
-        taken = "" if began is None else f"{time.monotonic() - began:.1f} s"
-        return Row(shown_name(self._names[place]), state, "", taken, "dim")
+        duration = "" if began is None else f"{time.monotonic() - began:.1f} s"
+        return Row(name, state, "", duration, "dim")
 
 
-def watch(names: Sequence[str], *, is_silent: bool) -> Watch:
-    """The way to show it that fits where it is shown."""
+def make_display(names: Sequence[str], *, is_silent: bool) -> EvaluationProgress:
+    """Return the display that suits standard error."""
     if is_silent:
-        return Watch(names)
-    return LiveTable(names) if can_draw() else Lines(names)
+        return EvaluationProgress(names)
+    return LiveTable(names) if can_draw() else EvaluationLog(names)

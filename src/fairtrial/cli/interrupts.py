@@ -6,7 +6,7 @@ import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from fairtrial.arena import single_cause
+from fairtrial.core import single_cause
 
 if TYPE_CHECKING:
     import anyio

@@ -1,4 +1,4 @@
-"""A part of the terminal that is drawn again and again, and quietly while something is timed."""
+"""A part of the terminal that is redrawn regularly, and rarely while something is timed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from threading import Event, Thread
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from fairtrial.sandbox import GOING_ON, WAITING
+from fairtrial.cli.event_text import describe_event
+from fairtrial.core import Event as ProgressEvent, HostWaitEnded, HostWaitStarted, PhaseStarted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -21,59 +22,55 @@ if TYPE_CHECKING:
 REFRESH_PER_S = 8
 TIMED_REFRESH_S = 1.0
 QUIET_S = 10.0
-"""While something is timed it is drawn when we are told of it, which is between sessions, and no
-more often than the first says; unasked only after the second. Drawing takes 0.5 ms for 4 candidates
-and 5 ms for 90, in the process whose clock decides: as long as a sample."""
+"""While something is timed, the display is redrawn between sessions, at most every
+`TIMED_REFRESH_S`; at other moments only after `QUIET_S`. Drawing takes 0.5 ms for 4 candidates and
+5 ms for 90, in the process that holds the clock: as long as a sample."""
 
 
 @dataclass(slots=True)
-class Step:
-    """What is going on, by name; whoever has to wait for the machine comes back to it afterwards.
+class CurrentActivity:
+    """The activity that a display names; a wait for the machine interrupts it.
 
+    name: its text; empty while none is named
     began: when it began
     """
 
     name: str
     began: float = field(default_factory=time.monotonic)
-    _before: tuple[str, float] | None = None
+    _interrupted: tuple[str, float] | None = None
 
-    def say(self, text: str) -> None:
-        """What is going on now."""
-        if text == GOING_ON:
-            self.name, self.began = self._before or (self.name, self.began)
-            self._before = None
-            return
-        if not is_waiting(text):
-            self._before = None
-        elif not is_waiting(self.name):  # it is said again and again
-            self._before = self.name, self.began
-        self.name, self.began = text, time.monotonic()
+    def receive(self, event: ProgressEvent) -> None:
+        """Follow an event: a phase, or a wait that begins or ends."""
+        if isinstance(event, PhaseStarted):
+            self._interrupted = None
+            self.name, self.began = describe_event(event), time.monotonic()
+        elif isinstance(event, HostWaitStarted):  # it is repeated while the wait lasts
+            self._interrupted = self._interrupted or (self.name, self.began)
+            self.name, self.began = describe_event(event), time.monotonic()
+        elif isinstance(event, HostWaitEnded) and self._interrupted is not None:
+            (self.name, self.began), self._interrupted = self._interrupted, None
 
     def end(self) -> None:
-        """It is over, and no other has a name."""
-        self.name, self._before = "", None
-
-
-def is_waiting(text: str) -> bool:
-    """Whether it says that somebody else has the machine."""
-    return text.startswith(WAITING.partition("{")[0])
+        """Name no activity."""
+        self.name, self._interrupted = "", None
 
 
 class Canvas:
-    """On standard error; gone when the block ends.
-
-    render: what is to be seen on it now; called from another thread, too
-    is_timing: whether something is being timed
-    """
+    """A display on standard error, which is removed when its block ends."""
 
     def __init__(
         self, render: Callable[[Canvas], RenderableType], is_timing: Callable[[], bool]
     ) -> None:
+        """Make a display.
+
+        render: returns its content; also called from another thread
+        is_timing: returns whether something is being timed
+        """
         from rich.console import Console
         from rich.live import Live
 
         self._is_timing = is_timing
-        # What standard error is now: while a study's run is under way it is that run's own.
+        # Standard error as it is now: during a run of a study it is captured.
         self._console = Console(file=sys.stderr)
         self._live = Live(
             get_renderable=lambda: render(self),
@@ -101,21 +98,21 @@ class Canvas:
 
     @property
     def width(self) -> int:
-        """Columns of the terminal."""
+        """The columns of the terminal."""
         return self._console.width
 
     @property
     def height(self) -> int:
-        """Lines of the terminal."""
+        """The lines of the terminal."""
         return self._console.height
 
     def print(self, text: Text) -> None:
-        """A line above it, which stays; and below it how things are now, not before."""
+        """Print a line above the display, which stays, and redraw the display."""
         self._console.print(text, soft_wrap=True)
         self.draw()
 
     def touch(self) -> None:
-        """Something has changed, and this is a good moment: draw it, if that isn't too often."""
+        """Redraw the display after a change, unless that was done just before."""
         if time.monotonic() - self._drawn >= TIMED_REFRESH_S:
             self.draw()
 
@@ -125,19 +122,19 @@ class Canvas:
                 self.draw()
 
     def draw(self) -> None:
-        """Show how things are now."""
+        """Redraw the display."""
         self._drawn = time.monotonic()
         self._live.refresh()
 
 
 def can_draw() -> bool:
-    """Whether standard error is a terminal that nobody else draws on."""
+    """Return whether standard error is a terminal that no other program draws on."""
     is_dumb = os.environ.get("TERM", "") in ("", "dumb", "unknown")
     return not is_dumb and sys.stderr.isatty() and not _has_reader()
 
 
 def _has_reader() -> bool:
-    """Whether a program reads what we print: `less` has the screen then."""
+    """Return whether standard output is a pipe: its reader, such as `less`, may draw."""
     try:
         return stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode)
     except (OSError, ValueError):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,8 @@ from typing import Any
 import click
 
 from fairtrial.arena import (
-    Branched,
     CodeProblem,
+    WinnerBranch,
     apply_to_tree,
     as_message,
     can_time,
@@ -22,15 +21,14 @@ from fairtrial.arena import (
     put_on_branch,
     read_problem,
     require_editable_files,
-    rules_of,
+    timing_rules,
     write_patch,
 )
-from fairtrial.cli.candidate_tree import estimate_of
 from fairtrial.cli.interrupts import run_until_told
-from fairtrial.cli.number_types import FiniteRange
-from fairtrial.cli.optimize_errors import as_given, explain
-from fairtrial.cli.optimize_folder import choose_folder, has_found, is_outdated
-from fairtrial.cli.optimize_progress import watch
+from fairtrial.cli.optimize_errors import explain_failure, refer_to_flags
+from fairtrial.cli.optimize_folder import choose_folder, is_outdated, may_change_study
+from fairtrial.cli.optimize_progress import make_display
+from fairtrial.cli.optimize_study import AGENT, get_options, make_study, optimizer_options
 from fairtrial.cli.output import (
     json_option,
     note,
@@ -42,23 +40,11 @@ from fairtrial.cli.output import (
 )
 from fairtrial.cli.timing_text import rough_seconds
 from fairtrial.cli.verdict_text import LONGEST_NOTE
-from fairtrial.core import Mistake, StudyError, atomic_write, on_one_line
-from fairtrial.optimize import CONTENDERS, edits_of, make_proposer, watched_by
+from fairtrial.core import Emit, Mistake, StudyError, atomic_write, on_one_line
+from fairtrial.optimize import MOST_CONTENDERS, OptimizationResult, Optimizer
 from fairtrial.sandbox import find_sandbox
-from fairtrial.study import (
-    AgentBinding,
-    OutcomeSpec,
-    ProblemBinding,
-    RunBudget,
-    RunResult,
-    RunSettings,
-    RunStatus,
-    SeedPolicy,
-    Study,
-    execute_study,
-)
+from fairtrial.study import RunResult, RunSettings, RunStatus, Study, execute_study
 
-AGENT = "optimiser"
 PATCH, EXPLANATION = "best.patch", "best.md"
 KEPT = "what was answered and judged is kept: the same command goes on where it was"
 MOST_MISSING = 3
@@ -70,64 +56,20 @@ MOST_MISSING = 3
     short_help="Look for faster code, and prove it.",
 )
 @click.argument("problem", type=click.Path(path_type=Path), metavar="PROBLEM")
-@click.option(
-    "--agent",
-    "proposer",
-    default="codemod",
-    show_default=True,
-    metavar="NAME",
-    help="Who proposes: codemod, chat, command, patches, function, replay.",
-)
-@click.option(
-    "--option",
-    "options",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="An option of that agent: --option model=... ; the value is read as JSON if it is any.",
-)
-@click.option(
-    "--parallel-candidates",
-    "slots",
-    type=click.IntRange(1, 256),
-    metavar="N",
-    help="How many candidates are checked at once; default: one for each core.",
-)
-@click.option(
-    "--max-candidates",
-    type=click.IntRange(1, 10_000),
-    default=16,
-    show_default=True,
-    metavar="K",
-    help="How many candidates there are in all.",
-)
-@click.option(
-    "--lines",
-    type=click.IntRange(1, 1_000),
-    metavar="N",
-    help="How many first proposals there are; the others come of them. Default: what suits it.",
-)
-@click.option("--max-cost", type=FiniteRange(0), metavar="USD", help="Stop asking beyond that.")
-@click.option("--max-seconds", type=FiniteRange(1), metavar="S", help="Stop asking after that.")
-@click.option("--no-repair", is_flag=True, help="Don't ask for repairs of candidates that fail.")
-@click.option("--seed", type=int, default=0, show_default=True, help="What choices are drawn with.")
+@optimizer_options
+@click.option("--seed", type=int, default=0, show_default=True, help="The seed of random choices.")
 @click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Where results go.")
 @click.option("--branch", metavar="NAME", help="Put the best on a new branch; no file changes.")
 @click.option("--apply", "applies", is_flag=True, help="Change your files: put the best in.")
 @json_option
-@click.option(
-    "--unsandboxed",
-    is_flag=True,
-    help="Run candidates without a sandbox where there is none, or where the problem says plain.",
-)
 def command(
     problem: Path,
-    proposer: str,
-    options: tuple[str, ...],
+    seed: int,
     output: Path | None,
     branch: str | None,
     applies: bool,
     as_json: bool,
-    **rules: Any,
+    **given: Any,
 ) -> int:
     """Look for faster code: an agent proposes, candidates are judged, timed, repaired, refined.
 
@@ -137,57 +79,76 @@ def command(
     """
     loaded, doubts = read_problem(problem)
     warn(doubts)
-    given = read_options(options)
-    # Its mistakes come before any work.
-    try:
-        make_proposer(proposer, given, rules["max_cost"], loaded)
-    except StudyError as wrong:
-        raise StudyError([as_given(each, proposer) for each in wrong.mistakes]) from None
-    _refuse_early(problem, loaded, branch, rules["unsandboxed"])
-    study = make_study(problem, loaded, proposer, given, rules)
-    default = Path("artifacts") / f"optimize-{loaded.problem_id}"
-    folder = choose_folder(output, default, study, loaded, takes=applies or branch is not None)
-    found_now: list[RunResult] = []
-    settings = RunSettings(
-        output_dir=folder,
-        resume=True,
-        retry="failed",  # what was wrong may have been mended, in the problem's file for instance
-        accept_changes=not has_found(folder),
-        executor="serial",
-        on_result=found_now.append,
-        tell=lambda text: warn([text]),
-    )
-    watcher, shown = watch(_estimate(loaded, rules["max_candidates"]), is_silent=as_json)
-    try:
-        with shown, watched_by(watcher):
-            results = execute_study(study, settings)
-    except KeyboardInterrupt:  # twice: it leaves at once
-        raise KeyboardInterrupt(KEPT) from None
-    if results.stopped in ("interrupted", "cancelled"):
-        raise KeyboardInterrupt(KEPT)
-    (result,) = results
-    if result.status != RunStatus.SUCCESS:
-        error = explain(result.error_info or "", problem, proposer)
+    options = get_options(given)
+    optimizer = _make_optimizer(options, loaded)
+    _refuse_early(problem, loaded, branch, optimizer.unsandboxed)
+    study = make_study(problem, loaded.problem_id, options, seed)
+    default = Path("artifacts") / study.study_id
+    delivers = applies or branch is not None
+    folder = choose_folder(output, default, study, loaded, delivers=delivers)
+    emit, display = make_display(_estimate(loaded, optimizer.max_candidates), is_silent=as_json)
+    with display:
+        run_result, is_new = _run(study, optimizer, folder, emit)
+    if run_result.status != RunStatus.SUCCESS:
+        error = explain_failure(run_result.error_info or "", problem, optimizer.proposer)
         if not as_json:
             raise error
         print_json({"ok": False, "error": str(error), "output_dir": str(folder)})
         return error.exit_code
-    done = _hand_over(result.outputs, loaded, folder, branch, applies)
+    result = OptimizationResult.from_output(run_result.outputs)
+    assert result is not None, "the outputs of the agent `optimize` are those of an optimization"
+    done = _deliver(result, loaded, folder, branch, applies)
     if as_json:
-        told = {name: value for name, value in result.outputs.items() if name != "edits"}
-        is_new = bool(found_now)
-        print_json({"ok": True, "output_dir": str(folder), "is_new": is_new, **told, "done": done})
+        facts = {name: value for name, value in result.to_output().items() if name != "edits"}
+        print_json({"ok": True, "output_dir": str(folder), "is_new": is_new, **facts, "done": done})
         return 0
-    if not found_now:
+    if not is_new:
         then = "for the project as it was then" if is_outdated(folder, loaded) else "and done with"
         note(f"found earlier, {then}; to look again, name a new --output")
-        _print_notes(result.outputs)
-    _print(result.outputs, folder, done, wants=applies or branch is not None)
+        for text in result.notes:
+            print_wrapped(f"note: {on_one_line(text, LONGEST_NOTE)}", "", "  ")
+    _print(result, folder, done, delivers=delivers)
     return 0
 
 
+def _make_optimizer(options: dict[str, Any], problem: CodeProblem) -> Optimizer:
+    """Return the optimizer; raise a `StudyError` in the words of the command line."""
+    try:
+        optimizer = Optimizer(**options)
+        optimizer.check_proposer(problem)
+    except StudyError as error:
+        proposer = options["proposer"]
+        mistakes = [refer_to_flags(mistake, proposer) for mistake in error.mistakes]
+        raise StudyError(mistakes) from None
+    return optimizer
+
+
+def _run(study: Study, optimizer: Optimizer, folder: Path, emit: Emit) -> tuple[RunResult, bool]:
+    """Run the study, or continue it; return its only result, and whether it is new."""
+    new_results: list[RunResult] = []
+    settings = RunSettings(
+        output_dir=folder,
+        agent_bindings={AGENT: optimizer},  # it is built and checked already
+        resume=True,
+        retry="failed",  # its cause may have been corrected, in the problem's file for instance
+        accept_changes=may_change_study(folder),
+        executor="serial",
+        on_result=new_results.append,
+        on_event=emit,
+        tell=lambda text: warn([text]),
+    )
+    try:
+        results = execute_study(study, settings)
+    except KeyboardInterrupt:  # a second one ends it at once
+        raise KeyboardInterrupt(KEPT) from None
+    if results.stopped in ("interrupted", "cancelled"):
+        raise KeyboardInterrupt(KEPT)
+    (result,) = results
+    return result, bool(new_results)
+
+
 def _refuse_early(path: Path, problem: CodeProblem, branch: str | None, unsandboxed: bool) -> None:
-    """What would come to nothing in the end, before any work."""
+    """Raise an error for what would fail in the end, before any work."""
     if not can_time(problem):
         message = "is empty, and no check runs pytest: nothing can be timed"
         hint = "name a call with inputs, or a command"
@@ -199,41 +160,43 @@ def _refuse_early(path: Path, problem: CodeProblem, branch: str | None, unsandbo
         run_until_told(partial(check_branch, top, branch))
 
 
-def _hand_over(
-    outputs: Mapping[str, Any],
+def _deliver(
+    result: OptimizationResult,
     problem: CodeProblem,
     folder: Path,
     branch: str | None,
     applies: bool,
 ) -> list[str]:
-    """Write the winner down, and put it where it was asked for; says what was done."""
-    if not outputs.get("patch"):
+    """Write the winner to files, and to the branch or project on request; return what was done."""
+    if result.edits is None:
         return []
-    edits = edits_of(outputs["edits"])
+    edits = result.edits
     write_patch(folder / PATCH, edits.patch)
     with atomic_write(folder / EXPLANATION) as file:
-        file.write(outputs["explanation"])
+        file.write(result.explanation)
     done = []
     top = run_until_told(partial(find_top, problem.folder / problem.repo))
     if applies:
-        done += run_until_told(partial(apply_to_tree, top, edits, folder / PATCH)).tell()
+        done += run_until_told(partial(apply_to_tree, top, edits, folder / PATCH)).describe()
     if branch is not None:
-        ratio = estimate_text(estimate_of(outputs)).partition(" ")[0]
+        ratio = estimate_text(result.estimate).partition(" ")[0]
         title = f"{problem.problem_id}: {ratio} as fast"
-        message = f"{title}\n\n{as_message(outputs['explanation'])}"
-        made = run_until_told(partial(put_on_branch, top, branch, edits, message))
-        done.append(f"branch {made.branch} is at {made.commit[:12]}")
-        if made.merged:
-            files = ", ".join(made.merged)
+        message = f"{title}\n\n{as_message(result.explanation)}"
+        branched = run_until_told(partial(put_on_branch, top, branch, edits, message))
+        done.append(f"branch {branched.branch} is at {branched.commit[:12]}")
+        if branched.merged:
+            files = ", ".join(branched.merged)
             done.append(f"your uncommitted changes of {files} are not on it: that was not measured")
-        done += _tell_missing(made, top, folder)
+        done += _list_missing(branched, top, folder)
     return done
 
 
-def _tell_missing(made: Branched, top: Path, folder: Path) -> list[str]:
-    """What was judged and isn't on the branch, beside what we have written ourselves."""
-    ours = folder.resolve()
-    files = [path for path in made.missing if not (top / path).resolve().is_relative_to(ours)]
+def _list_missing(branched: WinnerBranch, top: Path, folder: Path) -> list[str]:
+    """Return a line on files that were judged and aren't on the branch, without our own results."""
+    results = folder.resolve()
+    files = [
+        path for path in branched.missing if not (top / path).resolve().is_relative_to(results)
+    ]
     if not files:
         return []
     shown = ", ".join(files[:MOST_MISSING])
@@ -241,83 +204,31 @@ def _tell_missing(made: Branched, top: Path, folder: Path) -> list[str]:
     return [f"not committed, so not on it either: {shown}{more}"]
 
 
-def read_options(given: Sequence[str]) -> dict[str, Any]:
-    """NAME=VALUE, value by value; what is no JSON is a text."""
-    found: dict[str, Any] = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise StudyError(Mistake(("--option",), f"expected NAME=VALUE, got {text!r}"))
-        try:
-            found[name] = json.loads(value)
-        except ValueError:
-            found[name] = value
-    return found
-
-
-def make_study(
-    path: Path,
-    problem: CodeProblem,
-    proposer: str,
-    options: Mapping[str, Any],
-    rules: Mapping[str, Any],
-) -> Study:
-    """One optimisation as what it is: a study of one run."""
-    given = {
-        "proposer": proposer,
-        "proposer_options": dict(options),
-        "lines": rules["lines"] or 0,
-        "max_candidates": rules["max_candidates"],
-        "repair": not rules["no_repair"],
-        "slots": rules["slots"] or 0,
-        "max_seconds": rules["max_seconds"],
-        "max_cost_usd": rules["max_cost"],
-        "unsandboxed": rules["unsandboxed"],
-    }
-    return Study(
-        f"optimize-{problem.problem_id}",
-        f"The fastest {problem.problem_id} that {proposer} finds",
-        outcomes=(OutcomeSpec("speedup", source_table="evaluations", primary=True),),
-        agents={AGENT: AgentBinding(use="optimise", options=given)},
-        problems={
-            problem.problem_id: ProblemBinding(use="code", options={"path": str(path.resolve())})
-        },
-        agent_specs=(AGENT,),
-        problem_ids=(problem.problem_id,),
-        run_budget=RunBudget(replicates=1, retries=0),
-        seed_policy=SeedPolicy(base_seed=rules["seed"]),
-    )
-
-
 def _estimate(problem: CodeProblem, candidates: int) -> str:
-    timed = candidates + min(CONTENDERS, candidates)  # the best are measured again
-    most_s = timed * rules_of(problem).budget_s
-    told = "one candidate; timing it twice"
+    timed = candidates + min(MOST_CONTENDERS, candidates)  # the best are measured again
+    most_s = timed * timing_rules(problem).budget_s
+    text = "one candidate; timing it twice"
     if candidates > 1:
-        told = f"up to {candidates} candidates; timing them, and the best again,"
-    return f"{told} takes {rough_seconds(most_s)} at most, and mostly far less"
+        text = f"up to {candidates} candidates; timing them, and the best again,"
+    return f"{text} takes {rough_seconds(most_s)} at most, and mostly far less"
 
 
-def _print(outputs: Mapping[str, Any], folder: Path, done: Sequence[str], *, wants: bool) -> None:
-    """wants: whether the best was to be put somewhere"""
-    counted = f"{outputs['candidates']} judged, {outputs['passed']} passed their checks"
-    if outputs.get("unjudged"):
-        counted += f", {outputs['unjudged']} could not be judged, through no fault of theirs"
-    print_wrapped(f"{counted}; why it ended: {outputs.get('why_over', '')}")
-    if not outputs.get("patch"):
+def _print(
+    result: OptimizationResult, folder: Path, done: Sequence[str], *, delivers: bool
+) -> None:
+    """Print the result; `delivers`: whether a branch or changed files were asked for."""
+    counts = f"{result.candidates} judged, {result.passed} passed their checks"
+    if result.unjudged:
+        counts += f", {result.unjudged} could not be judged, through no fault of theirs"
+    print_wrapped(f"{counts}; why it ended: {result.why_over}")
+    if result.edits is None:
         click.echo(style("None is worth taking.", bold=True))
-        if wants:
+        if delivers:
             click.echo("No branch was made, and no file was changed.")
     else:
-        ratio = estimate_text(estimate_of(outputs))
-        click.echo(style(f"The best is {outputs['best']}: {ratio}", bold=True))
+        ratio = estimate_text(result.estimate)
+        click.echo(style(f"The best is {result.best}: {ratio}", bold=True))
         click.echo(f"patch:       {shown_path(folder / PATCH)}")
         click.echo(f"explanation: {shown_path(folder / EXPLANATION)}")
     for text in done:
         click.echo(text)
-
-
-def _print_notes(outputs: Mapping[str, Any]) -> None:
-    """What was told while it was found."""
-    for text in outputs.get("notes") or ():
-        print_wrapped(f"note: {on_one_line(str(text), LONGEST_NOTE)}", "", "  ")

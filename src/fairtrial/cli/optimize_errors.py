@@ -1,4 +1,4 @@
-"""What went wrong with an optimisation, in the words of the command that asked for it."""
+"""Errors of an optimization in the words of `fairtrial optimize`."""
 
 from __future__ import annotations
 
@@ -7,38 +7,37 @@ from dataclasses import replace
 from pathlib import Path
 
 from fairtrial.core import FairtrialError, LabError, MisfitError, Mistake, PluginError, StudyError
+from fairtrial.optimize import Optimizer, list_flags
 
 _PLACE = re.compile(r"[a-z_]+(?:[.\[][\w\]]+)*")
 
 
-def explain(told: str, problem: Path, proposer: str) -> FairtrialError:
-    """A run that failed as the error that it was: whose fault it is, and what to do."""
-    kind, _, message = told.partition(": ")
-    if kind in {each.__name__ for each in (StudyError, PluginError, MisfitError)}:
-        mistakes = [as_given(_read_mistake(line), proposer) for line in message.splitlines()]
-        is_given = any(str(each).startswith("--") for each in mistakes)
-        return StudyError(mistakes, source="" if is_given else str(problem))
-    ours = {LabError.__name__, *(each.__name__ for each in LabError.__subclasses__())}
-    text = message if kind in ours else told
+def explain_failure(error_info: str, problem: Path, proposer: str) -> FairtrialError:
+    """Return the error of a failed run, given its stored text: `StudyError: ...`."""
+    kind, _, message = error_info.partition(": ")
+    if kind in {error.__name__ for error in (StudyError, PluginError, MisfitError)}:
+        mistakes = [refer_to_flags(_read_mistake(line), proposer) for line in message.splitlines()]
+        is_flag = any(str(mistake).startswith("--") for mistake in mistakes)
+        return StudyError(mistakes, source="" if is_flag else str(problem))
+    lab_errors = {LabError.__name__, *(error.__name__ for error in LabError.__subclasses__())}
+    text = message if kind in lab_errors else error_info
     return LabError(f"{text}; the same command goes on where it was")
 
 
-def as_given(mistake: Mistake, proposer: str) -> Mistake:
-    """A mistake in what the command line gives, in its own words; others as they are."""
+def refer_to_flags(mistake: Mistake, proposer: str) -> Mistake:
+    """Return a mistake in an option with the flag that gives it; others unchanged."""
     first, *rest = mistake.path or ("",)
     if first == "proposer_options" and rest:
         return replace(mistake, path=(f"--agent {proposer} --option {rest[0]}", *rest[1:]))
-    named = {
-        "proposer_options": f"--agent {proposer}",
-        "proposer": "--agent",
-        "max_cost_usd": "--max-cost",
-    }
-    return replace(mistake, path=(named[first],)) if first in named else mistake
+    if first == "proposer_options":
+        return replace(mistake, path=(f"--agent {proposer}",))
+    flags = list_flags(Optimizer)
+    return replace(mistake, path=(flags[first][1].name,)) if first in flags else mistake
 
 
-def _read_mistake(told: str) -> Mistake:
-    """One that was written down: `proposer_options.argv: there is no ...`."""
-    place, colon, message = told.partition(": ")
+def _read_mistake(text: str) -> Mistake:
+    """Return the mistake of a line such as `proposer_options.argv: there is no ...`."""
+    place, colon, message = text.partition(": ")
     if not colon or not _PLACE.fullmatch(place):
-        return Mistake((), told)
+        return Mistake((), text)
     return Mistake(tuple(place.split(".")), message)

@@ -1,4 +1,4 @@
-"""Where an optimisation goes: on with what was begun, or into a folder of its own."""
+"""The output folder of an optimization: one to continue, or a new one."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 
 from fairtrial.arena import CodeProblem, take_snapshot
 from fairtrial.cli.interrupts import run_until_told
-from fairtrial.cli.resume_command import OPTIMISATION
+from fairtrial.cli.optimize_study import AGENT, PLUGIN, PROPOSER_OPTIONS, find_problem
 from fairtrial.core import LedgerError, Mistake, StudyError, on_one_line
-from fairtrial.optimize import problem_print
+from fairtrial.optimize import OptimizationResult, modernize_options, problem_fingerprint
 from fairtrial.study import (
     LEDGER_NAME,
     RunStatus,
@@ -24,64 +24,67 @@ from fairtrial.study import (
     study_fingerprint,
 )
 
-RULES = (
-    *("lines", "max_candidates", "repair", "slots"),
-    *("max_seconds", "max_cost_usd", "unsandboxed"),
-)
-"""Options that no answer depends on: what was begun goes on with others, at no further cost."""
-
 
 @dataclass(frozen=True, slots=True)
-class _Earlier:
-    """What a folder holds.
+class _FolderContent:
+    """The study in a folder.
 
-    others: how it differs from what is asked for now
-    outputs: what was found; None while nothing was
-    foreign: which other study it is, where it is another one altogether
+    differences: how it differs from the study that is to be run
+    result: its result; None while it has none
+    foreign: its description, if it is another study altogether
+    is_older: whether an earlier version wrote it, with other names of options
     """
 
-    others: Sequence[str]
-    outputs: Mapping[str, Any] | None
+    differences: Sequence[str]
+    result: OptimizationResult | None
     foreign: str = ""
+    is_older: bool = False
 
 
 def choose_folder(
-    given: Path | None, default: Path, study: Study, problem: CodeProblem, *, takes: bool
+    given: Path | None, default: Path, study: Study, problem: CodeProblem, *, delivers: bool
 ) -> Path:
-    """The folder that was asked for; else the first that is free or holds this very optimisation.
+    """Return the given folder; else the first that is free or holds this very optimization.
 
-    What was found for another base, for another problem or under other rules stays where it is.
+    Results for another base, for another problem or with other options stay where they are.
 
-    takes: whether its best is to be taken over: also one that was found for another base, the last,
-        if none was for this one
+    delivers: whether the best is to be put on a branch or into the files: then the last result for
+        another base is taken, if there is none for this one
     """
     if given is not None:
-        _refuse_name(given)
-        earlier = _look_into(given, study)
-        if earlier and earlier.foreign:
-            raise LedgerError(f"{given} holds {earlier.foreign}; choose another --output")
-        if earlier and earlier.others and earlier.outputs is not None:
-            raise LedgerError(
-                f"{given} holds another optimisation:\n  "
-                + "\n  ".join(earlier.others)
-                + "\nchoose another --output"
-            )
+        _check_name(given)
+        _check_given(given, study)
         return given
     older = None
     for number in count(1):
         folder = default if number == 1 else default.with_name(f"{default.name}-{number}")
-        earlier = _look_into(folder, study)
-        if earlier is None:
+        content = _read_folder(folder, study)
+        if content is None:
             return older or folder
-        if earlier.others or _is_for_another_problem(earlier, problem):
+        if content.differences or _is_for_another_problem(content, problem):
             continue
-        if not _is_for_another_base(earlier, problem):
+        if not _is_for_another_base(content, problem):
             return folder
-        older = folder if takes else None
+        older = folder if delivers else None
     raise AssertionError("unreachable")
 
 
-def _refuse_name(folder: Path) -> None:
+def _check_given(folder: Path, study: Study) -> None:
+    """Raise a `LedgerError` if a folder holds another study, or another finished optimization."""
+    content = _read_folder(folder, study)
+    if content is None:
+        return
+    if content.foreign:
+        raise LedgerError(f"{folder} holds {content.foreign}; choose another --output")
+    if content.differences and content.result is not None:
+        raise LedgerError(
+            f"{folder} holds another optimization:\n  "
+            + "\n  ".join(content.differences)
+            + "\nchoose another --output"
+        )
+
+
+def _check_name(folder: Path) -> None:
     try:
         str(folder).encode("utf-8")
     except UnicodeEncodeError:
@@ -89,67 +92,85 @@ def _refuse_name(folder: Path) -> None:
         raise StudyError(Mistake(("--output",), message, "choose another name")) from None
 
 
-def _look_into(folder: Path, study: Study | None = None) -> _Earlier | None:
-    """What is there; what can't be read at all is told by whoever writes."""
+def _read_folder(folder: Path, study: Study | None = None) -> _FolderContent | None:
+    """Return the content of a folder; None if it has no ledger, or one that can't be read.
+
+    An unreadable ledger is reported when the study is run.
+    """
     if not (folder / LEDGER_NAME).exists():
         return None
     try:
         with open_results(folder) as results:
-            found = [each.outputs for each in results if each.status == RunStatus.SUCCESS]
-            there, asked = results.study, study or results.study
+            outputs = [result.outputs for result in results if result.status == RunStatus.SUCCESS]
+            stored, wanted = results.study, study or results.study
     except LedgerError:
         return None
-    prints = [study_fingerprint(each, ()) for each in (there, asked)]
-    foreign = _name(there) if there.study_id != asked.study_id else ""
-    if not found and not foreign:
-        for each in prints:
-            each["agents"] = _without_rules(each["agents"])
-    return _Earlier(differences(*prints), found[0] if found else None, foreign)
+    result = OptimizationResult.from_output(outputs[0]) if outputs else None
+    foreign = _describe_study(stored) if stored.study_id != wanted.study_id else ""
+    fingerprints = [study_fingerprint(study, ()) for study in (stored, wanted)]
+    if foreign or find_problem(stored) is None:
+        return _FolderContent(differences(*fingerprints), result, foreign)
+    agents = fingerprints[0]["agents"]
+    is_older = agents != _modernize(agents)
+    for fingerprint in fingerprints:
+        only_proposer = result is None
+        fingerprint["agents"] = _modernize(fingerprint["agents"], only_proposer=only_proposer)
+    return _FolderContent(differences(*fingerprints), result, is_older=is_older)
 
 
-def _name(study: Study) -> str:
-    """Another study in a few words."""
-    if study.study_id.startswith(OPTIMISATION):
-        return f"the optimisation of {study.study_id.removeprefix(OPTIMISATION)!r}"
+def _describe_study(study: Study) -> str:
+    """Return a few words on another study."""
+    optimized = find_problem(study)
+    if optimized is not None:
+        return f"the optimization of {optimized[0]!r}"
     return f"the results of the study {study.study_id!r} ({on_one_line(study.title, 60)})"
 
 
-def _without_rules(agents: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: {
-            **agent,
-            "options": {key: each for key, each in agent["options"].items() if key not in RULES},
-        }
-        for name, agent in agents.items()
+def _modernize(agents: Mapping[str, Any], *, only_proposer: bool = False) -> dict[str, Any]:
+    """Return the fingerprint of the optimizer with present names, as far as results depend on it.
+
+    only_proposer: whether to leave out options that replies don't depend on: an unfinished
+        optimization can be continued with others
+    """
+    agent = agents[AGENT]
+    options = {
+        name: value
+        for name, value in modernize_options(agent["options"]).items()
+        if name in PROPOSER_OPTIONS or not only_proposer
     }
+    return {AGENT: {**agent, "use": PLUGIN, "options": options}}
 
 
-def has_found(folder: Path) -> bool:
-    """Whether an optimisation came to its end there."""
-    earlier = _look_into(folder)
-    return earlier is not None and earlier.outputs is not None
+def may_change_study(folder: Path) -> bool:
+    """Return whether the study in a folder may be continued though its description differs.
+
+    An unfinished optimization may be continued with other options. A finished one of an earlier
+    version differs in the names of options only.
+    """
+    content = _read_folder(folder)
+    return content is None or content.result is None or content.is_older
 
 
 def is_outdated(folder: Path, problem: CodeProblem) -> bool:
-    """Whether it holds what was found for another base, or problem, than there is now."""
-    earlier = _look_into(folder)
-    return earlier is not None and (
-        _is_for_another_problem(earlier, problem) or _is_for_another_base(earlier, problem)
+    """Return whether a folder holds a result for another base or problem than the present one."""
+    content = _read_folder(folder)
+    return content is not None and (
+        _is_for_another_problem(content, problem) or _is_for_another_base(content, problem)
     )
 
 
-def _is_for_another_problem(earlier: _Earlier, problem: CodeProblem) -> bool:
-    found = earlier.outputs
-    return found is not None and found.get("problem") != problem_print(problem)
+def _is_for_another_problem(content: _FolderContent, problem: CodeProblem) -> bool:
+    result = content.result
+    return result is not None and result.problem != problem_fingerprint(problem)
 
 
-def _is_for_another_base(earlier: _Earlier, problem: CodeProblem) -> bool:
-    found = earlier.outputs
-    return found is not None and found.get("tree") != run_until_told(partial(_find_tree, problem))
+def _is_for_another_base(content: _FolderContent, problem: CodeProblem) -> bool:
+    result = content.result
+    return result is not None and result.tree != run_until_told(partial(_compute_tree, problem))
 
 
-async def _find_tree(problem: CodeProblem) -> str:
+async def _compute_tree(problem: CodeProblem) -> str:
     with TemporaryDirectory(prefix="fairtrial-tree-") as home:
         folder = problem.folder / problem.repo
-        found = await take_snapshot(folder, Path(home), largest_mb=problem.largest_mb)
-        return found.tree
+        snapshot = await take_snapshot(folder, Path(home), largest_mb=problem.largest_mb)
+        return snapshot.tree

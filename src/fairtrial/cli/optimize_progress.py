@@ -1,8 +1,4 @@
-"""What is to be seen while candidates are proposed, checked, timed.
-
-In a terminal, what happened scrolls by and the state of things stands below; in a log there is a
-line for each step.
-"""
+"""Progress of `fairtrial optimize`: lines for what happens, and in a terminal the current state."""
 
 from __future__ import annotations
 
@@ -14,12 +10,21 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from fairtrial.arena import Candidate, Estimate, Judgement, estimate_text
-from fairtrial.cli.live_display import Canvas, Step, can_draw
+from fairtrial.arena import CandidateJudged, CheckStarted, TimingProgress, estimate_text
+from fairtrial.cli.event_text import describe_event
+from fairtrial.cli.live_display import Canvas, CurrentActivity, can_draw
 from fairtrial.cli.output import count, fold, style
 from fairtrial.cli.timing_text import COLOURS, verdict_text
-from fairtrial.core import on_one_line
-from fairtrial.optimize import Entry, Reply, Request, Spent, Watcher
+from fairtrial.core import Emit, Event, Remark, ignore_event, on_one_line
+from fairtrial.optimize import (
+    CandidateDropped,
+    CandidateEntered,
+    CandidatePassed,
+    ProposalReceived,
+    ProposalRequested,
+    RequestWithdrawn,
+    UsageTotal,
+)
 from fairtrial.study import spell_cost
 
 if TYPE_CHECKING:
@@ -27,87 +32,122 @@ if TYPE_CHECKING:
 
 LONGEST = 160
 LONG_S = 1.0
-"""What takes longer to answer is told, also if nobody counts tokens."""
+"""Replies that take longer are shown, also if no tokens are counted."""
 MOST_NAMED = 4
 
 
 @dataclass(slots=True)
-class Lines(Watcher):
-    """A line for each thing that happens, on standard error."""
+class ProgressLog:
+    """Prints a line for each event, on standard error.
+
+    began: when it began
+    stream: where lines go; a run's own standard error is captured
+    intro: printed before the first phase, and not at all if everything is known already
+    best: the highest lower bound so far, and the text of its candidate
+    spent: the usage of all replies
+    """
 
     began: float = field(default_factory=time.monotonic)
-    stream: TextIO = field(default_factory=lambda: sys.stderr)  # a run's own is kept with the run
-    intro: str = ""  # told when something begins, so not if all of it is known already
+    stream: TextIO = field(default_factory=lambda: sys.stderr)
+    intro: str = ""
     best: tuple[float, str] | None = None
-    spent: Spent = field(default_factory=Spent)
+    spent: UsageTotal = field(default_factory=UsageTotal)
 
-    def say(self, text: str) -> None:
+    def receive(self, event: Event) -> None:
+        """Print the line of an event, if it has one."""
+        if isinstance(event, ProposalReceived):
+            self._log_reply(event)
+        elif isinstance(event, CandidateEntered):
+            self._log_entered(event)
+        elif isinstance(event, TimingProgress):
+            self._log_timing(event)
+        elif isinstance(event, CandidateJudged):
+            self._log_judged(event)
+        elif isinstance(event, CandidateDropped):
+            self._log_activity(f"{event.candidate_id} is out: {event.why}.")
+        elif isinstance(event, Remark):
+            self._log_activity(event.text)
+        elif text := describe_event(event):
+            self._log_activity(f"{text} ...")
+
+    def _log_activity(self, text: str) -> None:
         if self.intro:
             self.print_intro(fold(self.intro))
             self.intro = ""
-        self.print(text if text.endswith(".") else f"{text} ...")
+        self.print(text)
 
-    def replied(self, request: Request, reply: Reply) -> None:
-        self.spent.add(reply.usage)
-        usage, told = reply.usage, []
+    def _log_reply(self, event: ProposalReceived) -> None:
+        self.spent.add(event.usage)
+        usage, parts = event.usage, []
         if usage.tokens or usage.cost_usd or usage.seconds >= LONG_S:
-            told = [f"answered in {usage.seconds:.1f} s"]
-            if spent_text(self.spent):
-                told.append(f"so far {spent_text(self.spent)}")
-        if reply.refusal:
-            told.append(reply.refusal)
-        if told:
-            self.print(f"line {request.line}, {request.kind.value}: {'; '.join(told)}")
+            parts = [f"answered in {usage.seconds:.1f} s"]
+            if describe_usage(self.spent):
+                parts.append(f"so far {describe_usage(self.spent)}")
+        if event.refusal:
+            parts.append(event.refusal)
+        if parts:
+            self.print(f"lineage {event.lineage}, {event.kind.value}: {'; '.join(parts)}")
 
-    def entered(self, entry: Entry, candidate: Candidate) -> None:
-        about = "" if entry.parent is None else f" of {entry.parent}"
-        note = "; ".join(line for line in candidate.note.splitlines() if line.strip())
-        told = f"{candidate.name} ({note})" if note else candidate.name
-        if entry.duplicate_of is not None:
-            told = f"same as {entry.duplicate_of}"
-        self.print(f"{entry.id}  proposed ({entry.kind.value}{about}): {told}")
+    def _log_entered(self, event: CandidateEntered) -> None:
+        about = "" if event.parent_id is None else f" of {event.parent_id}"
+        note = "; ".join(line for line in event.note.splitlines() if line.strip())
+        text = f"{event.name} ({note})" if note else event.name
+        if event.duplicate_of is not None:
+            text = f"same as {event.duplicate_of}"
+        self.print(f"{event.candidate_id}  proposed ({event.kind.value}{about}): {text}")
 
-    def timing(self, entry: Entry, sessions: int, estimate: Estimate | None) -> None:
-        if sessions:
-            told = [count(sessions, "session"), *([estimate_text(estimate)] if estimate else [])]
-            self.print(f"{entry.id}  timed: {', '.join(told)}")
+    def _log_timing(self, event: TimingProgress) -> None:
+        if event.sessions:
+            self.print(f"{event.candidate_id}  timed: {_describe_timing(event)}")
 
-    def judged(self, entry: Entry, judgement: Judgement, diff: str) -> None:
+    def _log_judged(self, event: CandidateJudged) -> None:
+        id, judgement = event.candidate_id, event.judgement
         rejection, measured = judgement.rejection, judgement.measurement
-        colour = COLOURS[judgement.verdict]
+        color = COLOURS[judgement.verdict]
         if rejection is not None:
-            told = f"{judgement.verdict.value}: {rejection.reason.value}: {rejection.message}"
-            self.print(f"{entry.id}  {told}", colour)
+            reason = f"{rejection.reason.value}: {rejection.message}"
+            self.print(f"{id}  {judgement.verdict.value}: {reason}", color)
             return
         estimate = measured.estimate if measured else None
-        told = verdict_text(judgement.verdict, estimate)
-        if measured and estimate is None:  # its notes say why nothing can be said
-            told = ": ".join([told, *measured.notes[:1]])
-        self.print(f"{entry.id}  {told}", colour)
+        text = verdict_text(judgement.verdict, estimate)
+        if measured and estimate is None:  # its notes explain why there is no estimate
+            text = ": ".join([text, *measured.notes[:1]])
+        self.print(f"{id}  {text}", color)
         if not (measured and measured.adopt and estimate):
             return
         if self.best is None or estimate.low > self.best[0]:
-            self.best = (estimate.low, f"{entry.id}, {estimate_text(estimate)}")
-            self.print(f"best so far: {self.best[1]}", colour)
+            self.best = (estimate.low, f"{id}, {estimate_text(estimate)}")
+            self.print(f"best so far: {self.best[1]}", color)
 
     def print_intro(self, text: str) -> None:
-        """What stands above all."""
+        """Print the text above all lines."""
         click.echo(text, file=self.stream)
 
-    def print(self, text: str, colour: str | None = None) -> None:
-        """A line, with the time since the beginning."""
-        told = style(on_one_line(text, LONGEST), fg=colour)
-        click.echo(f"{self.seconds:6.1f} s  {told}", file=self.stream)
+    def print(self, text: str, color: str | None = None) -> None:
+        """Print a line with the time since the beginning."""
+        line = style(on_one_line(text, LONGEST), fg=color)
+        click.echo(f"{self.seconds:6.1f} s  {line}", file=self.stream)
 
     @property
     def seconds(self) -> float:
-        """How long it has taken."""
+        """The time since the beginning."""
         return time.monotonic() - self.began
 
 
 @dataclass(slots=True)
-class Live(Lines):
-    """What happened scrolls by, and below it stands who is asked, checked, timed, and the best."""
+class LiveProgress(ProgressLog):
+    """Prints lines that scroll by; the state of requests, checks, timing and the best stays below.
+
+    asking: how many replies are awaited
+    proposed: how many candidates have come
+    same: how many of them equal another
+    rejected: how many were rejected
+    unjudged: how many the evaluator failed to judge
+    checked: the ids of candidates that are being checked
+    waiting: the ids of candidates that wait to be timed
+    timed: the candidate that is timed, with its speed so far; empty if none is
+    activity: the current phase
+    """
 
     asking: int = 0
     proposed: int = 0
@@ -117,130 +157,131 @@ class Live(Lines):
     checked: dict[str, None] = field(default_factory=dict)
     waiting: dict[str, None] = field(default_factory=dict)
     timed: str = ""
-    step: Step = field(default_factory=lambda: Step(""))
+    activity: CurrentActivity = field(default_factory=lambda: CurrentActivity(""))
     canvas: Canvas = field(init=False)
 
     def __post_init__(self) -> None:
         self.canvas = Canvas(self.render, lambda: bool(self.timed))
 
-    def say(self, text: str) -> None:
-        if text.endswith("."):
-            self.step.end()
+    def receive(self, event: Event) -> None:
+        """Update the state, and print the line of the event."""
+        if isinstance(event, ProposalRequested):
+            self.activity.end()
+            self.asking += 1
+        elif isinstance(event, (ProposalReceived, RequestWithdrawn)):
+            self.asking -= 1
+        elif isinstance(event, CandidateEntered):
+            self.proposed += 1
+            self.same += event.duplicate_of is not None
+        elif isinstance(event, CheckStarted):
+            self.checked[event.candidate_id] = None
+        elif isinstance(event, CandidatePassed):
+            self.checked.pop(event.candidate_id, None)
+            self.waiting[event.candidate_id] = None
+        elif isinstance(event, TimingProgress):
+            self._show_timing(event)
+            return
+        elif isinstance(event, CandidateJudged):
+            self._count_judged(event)
+        elif isinstance(event, (Remark, CandidateDropped)):
+            self.activity.end()
+            self.timed = ""
         else:
-            self.step.say(text)
-        self.timed = ""
-        Lines.say(self, text)
+            self.activity.receive(event)
+            self.timed = ""
+        ProgressLog.receive(self, event)
 
-    def asked(self, request: Request) -> None:
-        self.step.end()
-        self.asking += 1
-
-    def replied(self, request: Request, reply: Reply) -> None:
-        self.asking -= 1
-        Lines.replied(self, request, reply)
-
-    def withdrawn(self, request: Request) -> None:
-        self.asking -= 1
-
-    def entered(self, entry: Entry, candidate: Candidate) -> None:
-        self.proposed += 1
-        self.same += entry.duplicate_of is not None
-        Lines.entered(self, entry, candidate)
-
-    def checking(self, entry: Entry) -> None:
-        self.checked[entry.id] = None
-
-    def passed(self, entry: Entry) -> None:
-        self.checked.pop(entry.id, None)
-        self.waiting[entry.id] = None
-
-    def timing(self, entry: Entry, sessions: int, estimate: Estimate | None) -> None:
-        self.waiting.pop(entry.id, None)
-        told = [count(sessions, "session")] if sessions else []
-        told += [estimate_text(estimate)] if estimate else []
-        self.timed = ": ".join([entry.id, *([", ".join(told)] if told else [])])
-        if sessions:
+    def _show_timing(self, event: TimingProgress) -> None:
+        self.waiting.pop(event.candidate_id, None)
+        figures = _describe_timing(event)
+        self.timed = f"{event.candidate_id}: {figures}" if figures else event.candidate_id
+        if event.sessions:
             self.canvas.touch()
         else:
-            self.canvas.draw()  # nothing is timed yet, and later is no good moment
+            self.canvas.draw()  # before the first session: drawing would disturb it later
 
-    def judged(self, entry: Entry, judgement: Judgement, diff: str) -> None:
-        self.checked.pop(entry.id, None)
-        self.waiting.pop(entry.id, None)
+    def _count_judged(self, event: CandidateJudged) -> None:
+        self.checked.pop(event.candidate_id, None)
+        self.waiting.pop(event.candidate_id, None)
         self.timed = ""
+        judgement = event.judgement
         self.rejected += judgement.rejection is not None and not judgement.is_unjudged
         self.unjudged += judgement.is_unjudged
-        Lines.judged(self, entry, judgement, diff)
 
     def print_intro(self, text: str) -> None:
-        """Above the state of things, which may be drawn already."""
+        """Print the text above the state."""
         from rich.text import Text
 
         self.canvas.print(Text(text))
 
-    def print(self, text: str, colour: str | None = None) -> None:
-        """A line above the state of things."""
+    def print(self, text: str, color: str | None = None) -> None:
+        """Print a line above the state."""
         from rich.text import Text
 
-        told = Text(f"{self.seconds:6.1f} s  ")
-        room = self.canvas.width - len(told) - 1
-        self.canvas.print(told.append(on_one_line(text, room), style=colour or ""))
+        line = Text(f"{self.seconds:6.1f} s  ")
+        room = self.canvas.width - len(line) - 1
+        self.canvas.print(line.append(on_one_line(text, room), style=color or ""))
 
     def render(self, canvas: Canvas) -> Text:
-        """The state of things, in two lines."""
+        """Return the state in two lines."""
         from rich.text import Text
 
         text = Text(no_wrap=True, overflow="ellipsis", style="dim")
-        text.append(f"{self.seconds:6.0f} s  {'; '.join(self._now()) or 'starting'} ...\n")
-        text.append(f"{'':10}{'; '.join(self._so_far())}")
+        text.append(f"{self.seconds:6.0f} s  {'; '.join(self._list_activities()) or 'starting'} ")
+        text.append(f"...\n{'':10}{'; '.join(self._list_totals())}")
         return text
 
-    def _now(self) -> list[str]:
-        """What is going on."""
-        told = [step] if (step := self.step.name) else []
+    def _list_activities(self) -> list[str]:
+        parts = [activity] if (activity := self.activity.name) else []
         if self.asking:
-            told.append(f"{count(self.asking, 'answer')} awaited")
-        told += [f"checking {_names(self.checked)}"] if self.checked else []
-        told += [f"{_names(self.waiting)} passed, to be timed"] if self.waiting else []
-        told += [f"timing {self.timed}"] if self.timed else []
-        return told
+            parts.append(f"{count(self.asking, 'answer')} awaited")
+        parts += [f"checking {_list_ids(self.checked)}"] if self.checked else []
+        parts += [f"{_list_ids(self.waiting)} passed, to be timed"] if self.waiting else []
+        parts += [f"timing {self.timed}"] if self.timed else []
+        return parts
 
-    def _so_far(self) -> list[str]:
-        """What has come of it; what matters less comes last, where a narrow terminal ends."""
-        told = [f"{self.proposed} proposed, {self.rejected} rejected"]
-        told += [f"{self.unjudged} could not be judged"] if self.unjudged else []
-        told += _spell_costs(self.spent)
-        told.append(f"best: {self.best[1]}" if self.best else "none is faster yet")
-        told += [f"{self.same} the same as others"] if self.same else []
-        return [*told, *_spell_tokens(self.spent)]
-
-
-def _names(ids: dict[str, None]) -> str:
-    known = list(ids)  # in one step: it is drawn by another thread
-    more = len(known) - MOST_NAMED
-    return ", ".join(known[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    def _list_totals(self) -> list[str]:
+        """Return the totals; the least important ones last, where a narrow terminal cuts."""
+        parts = [f"{self.proposed} proposed, {self.rejected} rejected"]
+        parts += [f"{self.unjudged} could not be judged"] if self.unjudged else []
+        parts += _describe_cost(self.spent)
+        parts.append(f"best: {self.best[1]}" if self.best else "none is faster yet")
+        parts += [f"{self.same} the same as others"] if self.same else []
+        return [*parts, *_describe_tokens(self.spent)]
 
 
-def spent_text(spent: Spent) -> str:
-    """`1,234 tokens, $0.03`; nothing if nothing was spent."""
-    return ", ".join([*_spell_tokens(spent), *_spell_costs(spent)])
+def _describe_timing(event: TimingProgress) -> str:
+    parts = [count(event.sessions, "session")] if event.sessions else []
+    parts += [estimate_text(event.estimate)] if event.estimate else []
+    return ", ".join(parts)
 
 
-def _spell_tokens(spent: Spent) -> list[str]:
+def _list_ids(ids: dict[str, None]) -> str:
+    listed = list(ids)  # a copy: another thread draws it
+    more = len(listed) - MOST_NAMED
+    return ", ".join(listed[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def describe_usage(spent: UsageTotal) -> str:
+    """Return `1,234 tokens, $0.03`; empty if nothing was spent."""
+    return ", ".join([*_describe_tokens(spent), *_describe_cost(spent)])
+
+
+def _describe_tokens(spent: UsageTotal) -> list[str]:
     return [f"{spent.tokens:,} tokens"] if spent.tokens else []
 
 
-def _spell_costs(spent: Spent) -> list[str]:
+def _describe_cost(spent: UsageTotal) -> list[str]:
     if not spent.is_cost_known:
         return ["cost unknown"]
     return [spell_cost(spent.cost_usd)] if spent.cost_usd else []
 
 
-def watch(intro: str, *, is_silent: bool) -> tuple[Watcher, AbstractContextManager[object]]:
-    """The way to show it that fits where it is shown, and what to do it within."""
+def make_display(intro: str, *, is_silent: bool) -> tuple[Emit, AbstractContextManager[object]]:
+    """Return the function that shows events as suits standard error, and its context."""
     if is_silent:
-        return Watcher(), nullcontext()
+        return ignore_event, nullcontext()
     if not can_draw():
-        return Lines(intro=intro), nullcontext()
-    live = Live(intro=intro)
-    return live, live.canvas
+        return ProgressLog(intro=intro).receive, nullcontext()
+    live = LiveProgress(intro=intro)
+    return live.receive, live.canvas

@@ -1,4 +1,4 @@
-"""`fairtrial show`: all that is known of one run, or of candidates."""
+"""`fairtrial show`: one run with its attempts, or the candidates of an optimization."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ LONGEST_EVENT, LONGEST_TEXT = 100, 300
 @click.argument("what", metavar="[RUN_ID|CANDIDATE]", required=False)
 @json_option
 def command(folder: Path, what: str | None, as_json: bool) -> None:
-    """Show all that is known of one run: what it came to and printed, its traceback, its attempts.
+    """Show all that is known of one run: its outcome and output, its traceback, its attempts.
 
-    The beginning of its id is enough, if no other run's begins so. Of an optimisation: without a
-    name the tree of its candidates; a candidate (0.1, or RUN_ID/0.1) with its verdict and diff.
+    The beginning of its id is enough, if it is unique. Of an optimization: without an id the tree
+    of its candidates; a candidate (0.1, or RUN_ID/0.1) with its verdict and diff.
     """
     if what is None:
         rows = read_candidates(folder)
@@ -73,28 +73,28 @@ def _show_run(folder: Path, run_id: str, as_json: bool) -> None:
         place = _find(reader, run_id)
         result = reader.result(place)
         attempts = reader.attempts(reader.execution_indexes[place])
-        told = {**_plan_facts(reader, place), **_result_facts(result)}
+        facts = {**_plan_facts(reader, place), **_result_facts(result)}
     finally:
         reader.close()
-    told["attempts"] = [_attempt_facts(attempt) for attempt in attempts]
+    facts["attempts"] = [_attempt_facts(attempt) for attempt in attempts]
     if as_json:
-        print_json(json.loads(spell_json(told)))
+        print_json(json.loads(spell_json(facts)))
     else:
-        _print(told)
+        _print(facts)
 
 
 def _find(reader: LedgerReader, run_id: str) -> int:
-    """The place of the run whose id begins so."""
+    """Return the position of the run whose id begins with this text."""
     wanted = run_id if run_id.startswith("run-") else f"run-{run_id}"
-    found = [
+    matches = [
         (place, spec.run_id)
         for place, spec in enumerate(reader.plan.specs())
         if spec.run_id.startswith(wanted)
     ]
-    if len(found) == 1:
-        return found[0][0]
-    if found:
-        names = ", ".join(name for _, name in found[:5])
+    if len(matches) == 1:
+        return matches[0][0]
+    if matches:
+        names = ", ".join(name for _, name in matches[:5])
         raise StudyError(Mistake((), f"several runs begin with '{run_id}'", f"such as {names}"))
     hint = "runs.csv has the ids of those that are done; `fairtrial plan STUDY --runs FILE` all"
     raise StudyError(Mistake((), f"there is no run '{run_id}'", hint))
@@ -154,8 +154,8 @@ def _attempt_facts(attempt: Attempt) -> dict[str, Any]:
     }
 
 
-def _print(told: dict[str, Any]) -> None:
-    for name, value in told.items():
+def _print(facts: dict[str, Any]) -> None:
+    for name, value in facts.items():
         if value in (None, "", [], {}):
             continue
         if name == "events":
@@ -175,16 +175,16 @@ def _print(told: dict[str, Any]) -> None:
 def _print_events(events: Sequence[dict[str, Any]]) -> None:
     click.echo(style(f"\n{count(len(events), 'event')}", bold=True))
     for event in events[:MOST_EVENTS]:
-        told = on_one_line(str(event.get("text")), LONGEST_EVENT)
-        click.echo(f"  {event.get('timestamp')}  {event.get('event_type')}  {told}")
+        text = on_one_line(str(event.get("text")), LONGEST_EVENT)
+        click.echo(f"  {event.get('timestamp')}  {event.get('event_type')}  {text}")
     if len(events) > MOST_EVENTS:
         click.echo(f"  ... and {len(events) - MOST_EVENTS:,} more; --json prints them all")
 
 
 def _shorten(value: Any) -> Any:
-    """Plain data without its long texts: whole files, say, that nobody reads on one line."""
+    """Return plain data with long texts cut, such as whole files."""
     if isinstance(value, str) and len(value) > LONGEST_TEXT:
         return f"{value[:LONGEST_EVENT]}... ({len(value):,} characters; --json prints them all)"
     if isinstance(value, Mapping):
-        return {name: _shorten(each) for name, each in value.items()}
-    return [_shorten(each) for each in value] if isinstance(value, list | tuple) else value
+        return {name: _shorten(item) for name, item in value.items()}
+    return [_shorten(item) for item in value] if isinstance(value, list | tuple) else value

@@ -1,4 +1,4 @@
-"""Files that timing leaves if asked to: the table of samples, the picture of intervals."""
+"""Options for files with the results of timing, and notes on where they were written."""
 
 from __future__ import annotations
 
@@ -8,20 +8,12 @@ from typing import Any
 
 import click
 
-from fairtrial.arena import (
-    Measurement,
-    check_plot_path,
-    check_samples_path,
-    interval_rows,
-    plot_intervals,
-    write_samples,
-)
+from fairtrial.arena import Measurement, write_timing_files
 from fairtrial.cli.output import note, shown_path
-from fairtrial.core import Mistake, StudyError
 
 
 def timing_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--samples`` and ``--plot``."""
+    """Add the options ``--samples`` and ``--plot`` to a command."""
     samples = click.option(
         "--samples",
         type=click.Path(path_type=Path, dir_okay=False),
@@ -38,7 +30,7 @@ def timing_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def instructions_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--instructions``."""
+    """Add the option ``--instructions`` to a command."""
     option = click.option(
         "--instructions",
         is_flag=True,
@@ -47,30 +39,19 @@ def instructions_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return option(command)
 
 
-def check_timing_files(samples: Path | None, plot: Path | None) -> None:
-    """Refuse what can't be written, before any work is done for it."""
-    if samples is not None:
-        check_samples_path(samples)
-    if plot is not None:
-        check_plot_path(plot)
-    for path in (samples, plot):
-        if path is not None and not path.absolute().parent.is_dir():
-            message = f"{path}: there is no folder {path.parent}"
-            raise StudyError(Mistake((), message, "make it, or name another"))
-
-
-def write_timing_files(
+def save_timings(
     measurements: Mapping[str, Measurement],
     samples: Path | None,
     plot: Path | None,
     min_effect: float,
 ) -> None:
-    """What was asked for, of what was timed."""
+    """Write the requested files, and print notes on them."""
     if samples is not None:
-        count = write_samples(samples, measurements)
-        note(f"{count:,} samples are in {shown_path(samples)}")
-    if plot is not None and measurements:
-        plot_intervals(plot, interval_rows(measurements), min_effect=min_effect)
-        note(f"the intervals are in {shown_path(plot)}")
-    elif plot is not None:
-        note("nothing was timed: there are no intervals to draw")
+        written = write_timing_files(measurements, samples=samples)
+        note(f"{written.samples:,} samples are in {shown_path(samples)}")
+    if plot is not None:
+        written = write_timing_files(measurements, plot=plot, min_effect=min_effect)
+        if written.has_plot:
+            note(f"the intervals are in {shown_path(plot)}")
+        else:
+            note("nothing was timed: there are no intervals to draw")

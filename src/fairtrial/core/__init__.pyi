@@ -55,8 +55,20 @@ from fairtrial.core.errors import (
     on_one_line as on_one_line,
     study_errors_as_misfits as study_errors_as_misfits,
 )
+from fairtrial.core.events import (
+    Emit as Emit,
+    Event as Event,
+    HostWaitEnded as HostWaitEnded,
+    HostWaitStarted as HostWaitStarted,
+    Phase as Phase,
+    PhaseStarted as PhaseStarted,
+    Remark as Remark,
+    emit_to_all as emit_to_all,
+    ignore_event as ignore_event,
+)
 from fairtrial.core.fields import (
     NOT_IN_FILES as NOT_IN_FILES,
+    field_docs as field_docs,
     field_types as field_types,
     required_fields as required_fields,
 )
@@ -102,6 +114,10 @@ from fairtrial.core.table_files import (
     require_pyarrow as require_pyarrow,
     unlimited_csv_fields as unlimited_csv_fields,
     write_table as write_table,
+)
+from fairtrial.core.task_groups import (
+    run_all as run_all,
+    single_cause as single_cause,
 )
 from fairtrial.core.third_party_values import (
     get_fields as get_fields,

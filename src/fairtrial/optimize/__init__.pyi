@@ -1,20 +1,26 @@
 """The names of `fairtrial.optimize`; `_facade.attach` reads them from here."""
 
 from fairtrial.optimize.confirmation import (
-    CONTENDERS as CONTENDERS,
-    edits_of as edits_of,
+    MOST_CONTENDERS as MOST_CONTENDERS,
+)
+from fairtrial.optimize.events import (
+    CandidateDropped as CandidateDropped,
+    CandidateEntered as CandidateEntered,
+    CandidatePassed as CandidatePassed,
+    ProposalReceived as ProposalReceived,
+    ProposalRequested as ProposalRequested,
+    RequestWithdrawn as RequestWithdrawn,
 )
 from fairtrial.optimize.journal import (
-    problem_print as problem_print,
-)
-from fairtrial.optimize.lineage import (
-    Entry as Entry,
+    problem_fingerprint as problem_fingerprint,
 )
 from fairtrial.optimize.optimizer import (
-    Optimise as Optimise,
+    Optimizer as Optimizer,
+    modernize_options as modernize_options,
 )
-from fairtrial.optimize.preparation import (
-    make_proposer as make_proposer,
+from fairtrial.optimize.option_flags import (
+    OptionFlag as OptionFlag,
+    list_flags as list_flags,
 )
 from fairtrial.optimize.proposals import (
     Brief as Brief,
@@ -25,12 +31,19 @@ from fairtrial.optimize.proposals import (
     Usage as Usage,
 )
 from fairtrial.optimize.proposer import (
+    PreflightContext as PreflightContext,
     Proposer as Proposer,
 )
-from fairtrial.optimize.requests import (
-    Spent as Spent,
+from fairtrial.optimize.proposers.replay import (
+    make_record as make_record,
+    read_record as read_record,
 )
-from fairtrial.optimize.watching import (
-    Watcher as Watcher,
-    watched_by as watched_by,
+from fairtrial.optimize.replies import (
+    check_reply as check_reply,
+)
+from fairtrial.optimize.requests import (
+    UsageTotal as UsageTotal,
+)
+from fairtrial.optimize.result import (
+    OptimizationResult as OptimizationResult,
 )

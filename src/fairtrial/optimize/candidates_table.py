@@ -1,7 +1,7 @@
-"""The table of candidates: what optimisers tried, where it came from and what it came to.
+"""The table of candidates: what optimizers tried, its origin and its verdict.
 
-Made of events of type `candidate`; their `meta` has the names of the columns. Optional: a study
-whose runs tell of no candidate has no such table.
+It is made of events of type `candidate`, whose `meta` has the names of the columns. A study without
+such events has no such table.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ COLUMNS = {
     "run_id": TableColumn(str, "text", "the run, as in runs.csv"),
     "candidate_id": TableColumn(str, "text", "the candidate; its own within the run"),
     "parent_id": TableColumn(str, "text", "the candidate that it was made from, if any"),
-    "line": TableColumn(int, "whole number", "which first proposal it descends from"),
-    "step": TableColumn(int, "whole number", "how many requests that line had had before"),
-    "kind": TableColumn(str, "text", "what was asked for: initial, repair, refine, adapt"),
-    "name": TableColumn(str, "text", "what people call it"),
-    "digest": TableColumn(str, "text", "what it is, normalised: equal candidates have the same"),
+    "lineage": TableColumn(int, "whole number", "which first proposal it descends from"),
+    "step": TableColumn(int, "whole number", "how many candidates that lineage had before"),
+    "kind": TableColumn(str, "text", "the kind of request: initial, repair, refine, adapt"),
+    "name": TableColumn(str, "text", "its name"),
+    "digest": TableColumn(str, "text", "of its normalized change; the same for equal candidates"),
     "verdict": TableColumn(
         str, "text", "passed, rejected, faster, slower, equivalent, inconclusive"
     ),
@@ -41,8 +41,10 @@ COLUMNS = {
     "diff_bytes": TableColumn(int, "bytes", "the length of its diff"),
     "note": TableColumn(str, "text", "what its maker says of it"),
 }
+_OLDER_NAMES = {"lineage": "line"}
+"""Names of columns in events of the version before."""
 _TYPES = {name: column.type for name, column in COLUMNS.items() if name != "run_id"}
-_MOST = 2**63
+_INTEGER_LIMIT = 2**63
 
 
 class CandidatesTable(ExtraTable):
@@ -57,30 +59,34 @@ class CandidatesTable(ExtraTable):
 
 
 def candidate_rows(result: RunResult) -> Iterator[Row]:
-    """The candidates of a run, one row each, in the order in which it first told of them.
+    """Yield the candidates of a run, one row each, in the order of their first events.
 
-    A later event of the same `candidate_id` adds to the earlier one, and overrules it. A value that
-    doesn't fit its column is left blank: the event, which is in its own table, has it.
+    A later event of the same `candidate_id` adds to the earlier one and overrides it. A value that
+    doesn't fit its column is left blank; the table of events has it.
     """
-    found: dict[str, dict[str, Any]] = {}
+    candidates: dict[str, dict[str, Any]] = {}
     for event in result.observations:
         meta = event.get("meta")
         if event.get("event_type") != EVENT_TYPE or not isinstance(meta, Mapping):
             continue
-        cells = {name: fit(meta.get(name), kind) for name, kind in _TYPES.items()}
+        cells = {name: fit(_get(meta, name), kind) for name, kind in _TYPES.items()}
         if not cells["candidate_id"]:
-            continue  # somebody's own sort of event
+            continue  # an event of the same type with another meaning
         text = event.get("text")
         if cells["diff_bytes"] is None and isinstance(text, str) and text:
             cells["diff_bytes"] = len(text.encode("utf-8", "surrogatepass"))
-        known = found.setdefault(cells["candidate_id"], dict.fromkeys(_TYPES))
-        known.update({name: cell for name, cell in cells.items() if cell is not None})
-    for cells in found.values():
+        row = candidates.setdefault(cells["candidate_id"], dict.fromkeys(_TYPES))
+        row.update({name: cell for name, cell in cells.items() if cell is not None})
+    for cells in candidates.values():
         yield [result.run_id, *cells.values()]
 
 
+def _get(meta: Mapping[str, Any], name: str) -> Any:
+    return meta.get(name, meta.get(_OLDER_NAMES.get(name, name)))
+
+
 def fit(value: Any, kind: type[Any]) -> Any:
-    """A value as a cell of a column of that type; None where it is no such thing."""
+    """Return a value as a cell of a column of that type; None if it doesn't fit."""
     if value is None:
         return None
     if kind is str:
@@ -95,6 +101,6 @@ def fit(value: Any, kind: type[Any]) -> Any:
         whole = int(number)
         if kind is float:
             return float(number)
-        return whole if whole == number and -_MOST <= whole < _MOST else None
+        return whole if whole == number and -_INTEGER_LIMIT <= whole < _INTEGER_LIMIT else None
     except (OverflowError, ValueError):  # NaN, an infinity, or more than a float holds
         return float(number) if kind is float and isinstance(number, float) else None

@@ -1,12 +1,11 @@
-"""Code problems in studies: what an agent has made of a project, as evaluations.
+"""Code problems in studies: the evaluations of what an agent has made of a project.
 
-An optimiser has judged its candidates itself, in its own arena, and says what came of it. What any
+An optimizer has judged its candidates itself, in its own arena, and returns its result. What any
 other agent returns (a diff, files) is judged here.
 """
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +16,8 @@ from fairtrial.arena import (
     Candidate,
     CodeProblem,
     FileState,
-    Judged,
     Judgement,
     Reason,
-    Stored,
     Verdict,
     judge_candidates,
     load_problem,
@@ -35,12 +32,13 @@ from fairtrial.core import (
     plain_number,
     study_errors_as_misfits,
 )
+from fairtrial.optimize.result import JudgedOutput, OptimizationResult
 from fairtrial.sandbox import HostBusy
 from fairtrial.study import ProblemHooks, ProblemReference, RunResult
 
 EVALUATOR = "code"
 BEST = "best"
-"""The note that only rows of an optimiser's output have."""
+"""The note that marks the evaluations of an optimizer's own result."""
 UNITS = {
     "speedup": "times",
     "speedup_low": "times",
@@ -55,10 +53,10 @@ UNITS = {
     "cost_usd": "USD",
 }
 """The metrics of every run on a code problem, in the order of their rows, and their units. Above 1
-is faster than the base. Where none was found that is worth anything, the base stays, which is as
-fast as itself; where something isn't known the value is blank. `candidates` were judged; those that
-weren't, for reasons of ours, are `unjudged`."""
-_SAME = {"ratio": "speedup", "low": "speedup_low", "high": "speedup_high"}
+is faster than the base. If no candidate is worth adopting, the base stays, whose speedup is 1;
+unknown values are blank. `candidates` were judged; those that the evaluator failed to judge are
+`unjudged`."""
+_SPEEDUPS = ("speedup", "speedup_low", "speedup_high")
 _ANSWERS = ("diff", "files", "candidate", "patch")
 _SETTINGS = ArenaSettings(timing="each")
 
@@ -73,24 +71,24 @@ class Code(ProblemReference):
     path: str
 
     def bind(self, name: str, folder: Path | None) -> BoundCode:
-        """The problem, read from its file; mistakes say where in that file they are."""
+        """Return the problem, read from its file; mistakes name their place in that file."""
         path = (folder or Path()) / self.path
         try:
             return self.of(load_problem(path), name, str(path))
         except StudyError as error:
             raise StudyError(
-                [_seen_from_study(each, error.source) for each in error.mistakes]
+                [_refer_to_file(mistake, error.source) for mistake in error.mistakes]
             ) from error
 
     @staticmethod
     def of(problem: CodeProblem, name: str, source: str = "") -> BoundCode:
-        """The problem as runs have it, if candidates could change anything of it."""
+        """Return the problem as runs see it; `StudyError` if no file of it is editable."""
         require_editable_files(problem, source)
         return BoundCode(problem, name)
 
 
-def _seen_from_study(mistake: Mistake, source: str) -> Mistake:
-    """A mistake in the problem's file, for somebody who looks at the study's."""
+def _refer_to_file(mistake: Mistake, source: str) -> Mistake:
+    """Return a mistake in the problem's file as one of the study's option `path`."""
     file = source if mistake.line is None else f"{source}:{mistake.line}"
     place = f"{format_path(mistake.path)}: " if mistake.path else ""
     return Mistake(("options", "path"), f"{file}: {place}{mistake.message}", mistake.hint)
@@ -98,11 +96,11 @@ def _seen_from_study(mistake: Mistake, source: str) -> Mistake:
 
 @dataclass(frozen=True, slots=True)
 class BoundCode(ProblemHooks):
-    """A code problem as runs have it.
+    """A code problem as runs see it.
 
     code: the problem itself
-    name: what the study calls it; by default what it calls itself
-    settings: how the arena is to work where outputs are judged here
+    name: its name in the study; by default its own id
+    settings: the settings of the arena in which outputs are judged
     """
 
     code: CodeProblem
@@ -113,7 +111,7 @@ class BoundCode(ProblemHooks):
 
     @property
     def problem_id(self) -> str:
-        """What the study calls it."""
+        """The problem's name in the study."""
         return self.name or self.code.problem_id
 
     @property
@@ -123,37 +121,46 @@ class BoundCode(ProblemHooks):
 
     @property
     def brief(self) -> str:
-        """What the agent is asked to do."""
+        """The task of the agent."""
         return self.code.brief
 
     def evaluate(self, output: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """What an output comes to: a row for each of `UNITS`.
+        """Return the evaluations of an output: a row for each of `UNITS`.
 
-        An optimiser has judged its candidates and says what came of it. Of any other output, and of
-        an optimiser's that was stored, the first of `diff`, `files`, `candidate` and `patch` is
+        The result of an optimizer that ran in this process is taken as it is, and so is one without
+        a winner. Of any other output the first of `diff`, `files`, `candidate` and `patch` is
         judged: its checks, and its speed if they pass.
         """
-        if isinstance(output, Judged) or _has_nothing(output):
-            return _rows(*_told(output))
-        is_stored = isinstance(output, Stored)
-        candidate = _read_stored(output) if is_stored else read_answer(output)
+        if isinstance(output, JudgedOutput):
+            return _rows(*_read_result(output.result))
+        result = OptimizationResult.from_output(output)
+        if result is not None and result.best is None and not result.patch:
+            return _rows(*_read_result(result))
+        return _rows(*_read_judgement(self._judge(read_answer(output)), output))
+
+    def rescore(self, result: RunResult) -> list[dict[str, Any]]:
+        """Return the evaluations of a stored output.
+
+        The winner of an optimization is judged again; the counts of candidates stay as they were.
+        """
+        stored = None
+        if has_judged(result.evaluator_outputs):
+            stored = OptimizationResult.from_output(result.outputs)
+        if stored is None or stored.edits is None:
+            return self.evaluate(result.outputs)
+        judgement = self._judge(Candidate("answer", diff=stored.edits.patch))
+        _refuse_misfit(judgement)
+        figures, notes = _read_judgement(judgement, result.outputs)
+        return _rows(_with_counts(figures, stored), {BEST: str(stored.best), **notes})
+
+    def _judge(self, candidate: Candidate) -> Judgement:
         with study_errors_as_misfits():
             evaluation = judge_candidates(self.code, [candidate], slots=1, settings=self.settings)
-        judgement = evaluation.judgements[0]
-        figures, notes = _judged(judgement, output)
-        if is_stored:
-            _refuse_misfit(judgement)
-            figures, notes = _with_told(figures, output), {BEST: str(output["best"]), **notes}
-        return _rows(figures, notes)
+        return evaluation.judgements[0]
 
     def fingerprint(self) -> Mapping[str, Any]:
-        """Return what the problem's file says: the study only names it."""
+        """Return the content of the problem's file, which the study only names."""
         return cast("Mapping[str, Any]", dump_record(self.code))
-
-    def stored_output(self, result: RunResult) -> Mapping[str, Any]:
-        """Return a stored output, marked if its optimizer had judged its candidates itself."""
-        is_judged = has_judged(result.evaluator_outputs)
-        return Stored(result.outputs) if is_judged else result.outputs
 
     def progress_remark(self) -> Callable[[], str]:
         """Return a function that says which other process times on this machine, if one does."""
@@ -161,44 +168,28 @@ class BoundCode(ProblemHooks):
 
 
 def has_judged(rows: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether evaluations are of an output that an optimiser had judged itself."""
+    """Return whether evaluations are those of an optimizer's own result."""
     return any(BEST in (row.get("notes_json") or {}) for row in rows)
 
 
-def _has_nothing(output: Mapping[str, Any]) -> bool:
-    """Whether it is the output of an optimiser that found nothing worth taking."""
-    is_optimisers = {"best", "patch", "why_over"} <= output.keys()
-    return is_optimisers and output["best"] is None and not output["patch"]
-
-
-def _read_stored(output: Mapping[str, Any]) -> Candidate:
-    """What an optimiser found, as its run has stored it: byte for byte, where that is there."""
-    edits = output.get("edits")
-    if isinstance(edits, Mapping) and isinstance(edits.get("patch"), str):
-        return Candidate("answer", diff=base64.b64decode(edits["patch"]))
-    return read_answer(output)
-
-
 def _refuse_misfit(judgement: Judgement) -> None:
-    """What held for the base of its time isn't wrong since there is another base now."""
+    """Raise a `LabError` if a stored winner doesn't fit into the project as it is now."""
     rejection = judgement.rejection
     if rejection is not None and rejection.reason == Reason.UNUSABLE:
         raise LabError(f"the project has changed since this was found: {rejection.message}")
 
 
-def _with_told(figures: Mapping[str, Any], output: Mapping[str, Any]) -> dict[str, Any]:
-    """The best was judged again; how many others there were is as it was told."""
-    told = {name: plain_number(output.get(name)) for name in ("candidates", "passed", "unjudged")}
-    known = {name: number for name, number in told.items() if number is not None}
-    if "passed" in known and not figures["passed"]:
-        known["passed"] = max(known["passed"] - 1, 0)
-    return {**figures, **known}
+def _with_counts(figures: Mapping[str, Any], stored: OptimizationResult) -> dict[str, Any]:
+    """Return figures of a winner that was judged again, with the stored counts of candidates."""
+    passed = stored.passed if figures["passed"] else max(stored.passed - 1, 0)
+    counts = {"candidates": stored.candidates, "passed": passed, "unjudged": stored.unjudged}
+    return {**figures, **counts}
 
 
 def read_answer(output: Mapping[str, Any]) -> Candidate:
-    """The candidate that an output holds: a diff, whole files by path, or either in `candidate`.
+    """Return the candidate that an output holds: a diff, whole files by path, or a `candidate`.
 
-    `patch` is another word for a diff.
+    `patch` is another name for `diff`. Raise a `TypeError` if there is none.
     """
     name = next((name for name in _ANSWERS if output.get(name) is not None), None)
     if name is None:
@@ -214,7 +205,7 @@ def read_answer(output: Mapping[str, Any]) -> Candidate:
     if isinstance(given, Mapping) and name == "candidate":
         return read_answer({key: given[key] for key in ("diff", "files") if key in given})
     if isinstance(given, Mapping) and name == "files":
-        files = {str(path): _read_file(str(path), each) for path, each in given.items()}
+        files = {str(path): _read_file(str(path), state) for path, state in given.items()}
         return Candidate("answer", files=files)
     what = "a mapping of paths to contents" if name == "files" else "text"
     raise TypeError(f"the output's `{name}` must be {what}, not {type(given).__qualname__}")
@@ -233,25 +224,31 @@ def _read_file(path: str, given: Any) -> FileState:
     raise TypeError(f"the content of `{path}` must be text, not {type(given).__qualname__}")
 
 
-def _told(output: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Figures and notes of an optimiser's output."""
-    figures = {}
-    for name in UNITS:
-        key = next((key for key, same in _SAME.items() if same == name), name)
-        value, number = output.get(key), plain_number(output.get(key))
-        if value is not None and number is None:
-            raise TypeError(f"the output's `{key}` must be a number or None, not {value!r:.80}")
-        figures[name] = number
-    best = output["best"]
-    if best is None:
+def _read_result(result: OptimizationResult) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return figures and notes of an optimizer's own result."""
+    estimate = result.estimate
+    figures = {
+        "speedup": estimate.ratio if estimate else None,
+        "speedup_low": estimate.low if estimate else None,
+        "speedup_high": estimate.high if estimate else None,
+        "confidence": estimate.confidence if estimate else None,
+        "adopt": result.best is not None,
+        "passed": result.passed,
+        "candidates": result.candidates,
+        "unjudged": result.unjudged,
+        "sessions": estimate.sessions if estimate else None,
+        "tokens": result.tokens,
+        "cost_usd": result.cost_usd,
+    }
+    if result.best is None:
         return _as_base(figures), {BEST: None, "why": "nothing found is worth taking"}
-    return figures, {BEST: str(best)}
+    return figures, {BEST: result.best}
 
 
-def _judged(
+def _read_judgement(
     judgement: Judgement, output: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Figures and notes of an output that was judged here."""
+    """Return figures and notes of an output that was judged here."""
     rejection, measured = judgement.rejection, judgement.measurement
     if rejection is not None and rejection.reason == Reason.EVALUATOR:
         raise LabError(rejection.message)
@@ -283,7 +280,7 @@ def _judged(
 
 
 def _as_base(figures: Mapping[str, Any]) -> dict[str, Any]:
-    return {**figures, **dict.fromkeys(_SAME.values(), 1.0), "adopt": False}
+    return {**figures, **dict.fromkeys(_SPEEDUPS, 1.0), "adopt": False}
 
 
 def _rows(figures: Mapping[str, Any], notes: Mapping[str, Any]) -> list[dict[str, Any]]:

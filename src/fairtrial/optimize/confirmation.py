@@ -1,113 +1,109 @@
-"""The winner: measured again in fresh sessions, checked on fresh inputs, looked at, handed over."""
+"""Confirmation of the winner: measured in fresh sessions, checked on fresh inputs, profiled."""
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from fairtrial.arena import (
     Arena,
     Bench,
-    Edit,
-    Edits,
     Estimate,
-    FileState,
-    Finding,
+    Judgement,
     Measurement,
     Reason,
-    coverage,
+    TimingProgress,
+    WinnerEvidence,
     estimate_text,
-    explain,
-    find_edits,
-    profile,
+    gather_evidence,
     recheck,
     time_candidate,
 )
-from fairtrial.core import LabError
-from fairtrial.optimize.lineage import Entry
-from fairtrial.optimize.scheduler import Stream
+from fairtrial.core import Emit, LabError, Phase, PhaseStarted, Remark
+from fairtrial.optimize.events import CandidateDropped
+from fairtrial.optimize.lineage import CandidateEntry
+from fairtrial.optimize.result import OptimizationResult
+from fairtrial.optimize.scheduler import Scheduler
 from fairtrial.optimize.selection import rank
-from fairtrial.optimize.watching import Watcher
+from fairtrial.optimize.study_events import describe_unjudged
 
-CONTENDERS = 3
-"""How many of the best are tried before it is said that none is worth taking."""
+MOST_CONTENDERS = 3
+"""How many of the best candidates are measured again before none is adopted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Winner:
-    """The best candidate.
+    """The confirmed best candidate.
 
-    id: its place in the tree
-    finding: all that is known of it
+    id: its id in the tree
+    finding: the evidence for it
     """
 
     id: str
-    finding: Finding
+    finding: WinnerEvidence
 
     @property
     def estimate(self) -> Estimate:
-        """How fast it is, by fresh sessions alone."""
+        """Its speed relative to the base, by fresh sessions alone."""
         assert self.finding.measurement.estimate is not None
         return self.finding.measurement.estimate
 
     @property
-    def patch(self) -> str:
-        """Its change against the base, as text."""
-        return self.finding.edits.patch.decode("utf-8", "replace")
-
-    @property
     def explanation(self) -> str:
-        """What to say of it in a pull request."""
-        return explain(self.finding)
+        """Its description for a pull request."""
+        return self.finding.explain()
 
 
 @dataclass(frozen=True, slots=True)
-class Crowning:
-    """Who is the best in the end.
+class Confirmation:
+    """The outcome of confirming the best candidates.
 
-    winner: the best; None if none holds
-    out: those that looked better, and why they aren't: what fresh sessions or fresh inputs said
+    winner: the best; None if none is confirmed
+    dropped: the candidates that looked better and weren't confirmed, by id, with the reason
     """
 
     winner: Winner | None
-    out: Mapping[str, str]
+    dropped: Mapping[str, str]
 
 
-async def crown(stream: Stream, arena: Arena, bench: Bench, watcher: Watcher) -> Crowning:
-    """The best of those that looked worth taking, if fresh sessions say so.
+async def confirm_winner(
+    scheduler: Scheduler, arena: Arena, bench: Bench, emit: Emit
+) -> Confirmation:
+    """Return the best of the candidates that look worth adopting, if fresh sessions confirm it.
 
-    Who is the best was decided before; it is measured again since it was picked for doing well.
-    One that doesn't hold, or fails on inputs that nobody has seen, is out, and the next is tried.
+    The ranking is decided before; the best is measured again because it was selected for its
+    measurements. One that isn't confirmed, or fails on fresh inputs, is dropped, and the next is
+    tried.
     """
-    out: dict[str, str] = {}
-    ranked = rank(stream.entries, arena.problem.min_effect)
-    if told := _tell_choice(ranked):
-        watcher.say(told)
-    for entry in ranked[:CONTENDERS]:
-        measured = await _measure_again(stream, arena, bench, watcher, entry)
+    dropped: dict[str, str] = {}
+    ranked = rank(scheduler.entries, arena.problem.min_effect)
+    if remark := _explain_choice(ranked):
+        emit(Remark(remark))
+    for entry in ranked[:MOST_CONTENDERS]:
+        measured = await _measure_again(scheduler, arena, bench, emit, entry)
         if isinstance(measured, Measurement):
-            watcher.say("checking the best on inputs that nobody has seen")
-            rejection = await recheck(arena, stream.changes[entry.id])
+            emit(PhaseStarted(Phase.RECHECK, entry.id))
+            rejection = await recheck(arena, scheduler.changes[entry.id])
             if rejection is None or rejection.reason == Reason.EVALUATOR:
                 doubts = () if rejection is None else (rejection.message,)
-                return Crowning(
-                    await _look_at(stream, arena, watcher, entry, measured, doubts, out), out
-                )
-            out[entry.id] = f"on inputs that nobody has seen, {rejection.message}"
+                emit(PhaseStarted(Phase.PROFILE, entry.id))
+                finding = await _gather_evidence(scheduler, arena, entry, measured, doubts)
+                losers = (f"{id} looked better, and is out: {why}" for id, why in dropped.items())
+                finding = replace(finding, notes=(*doubts, *losers))
+                return Confirmation(Winner(entry.id, finding), dropped)
+            dropped[entry.id] = f"on inputs that nobody has seen, {rejection.message}"
         else:
-            out[entry.id] = measured
-        watcher.say(f"{entry.id} is out: {out[entry.id]}.")
-    return Crowning(None, out)
+            dropped[entry.id] = measured
+        emit(CandidateDropped(entry.id, dropped[entry.id]))
+    return Confirmation(None, dropped)
 
 
-def _tell_choice(ranked: Sequence[Entry]) -> str:
-    """Why the first isn't the one that looks fastest, where that is so."""
+def _explain_choice(ranked: Sequence[CandidateEntry]) -> str:
+    """Return why the first isn't the one that looks fastest; empty if it is."""
     bounds = {
-        each.id: estimate.low
-        for each in ranked
-        if each.tried is not None and (estimate := each.tried.estimate) is not None
+        entry.id: estimate.low
+        for entry in ranked
+        if entry.tried is not None and (estimate := entry.tried.estimate) is not None
     }
     leader = max(bounds, key=bounds.__getitem__, default="")
     if not leader or ranked[0].id == leader:
@@ -116,89 +112,81 @@ def _tell_choice(ranked: Sequence[Entry]) -> str:
 
 
 async def _measure_again(
-    stream: Stream, arena: Arena, bench: Bench, watcher: Watcher, entry: Entry
+    scheduler: Scheduler, arena: Arena, bench: Bench, emit: Emit, entry: CandidateEntry
 ) -> Measurement | str:
-    """What fresh sessions say of it; in words if it isn't worth taking after all.
+    """Return the measurement in fresh sessions, or why the candidate isn't worth adopting.
 
-    Raises a `LabError` if they can't be taken: that says nothing against it, or for the next one.
+    Raise a `LabError` if it can't be measured: that says nothing about this candidate or the next.
     """
-    watcher.say(f"measuring {entry.id} again")
+    emit(PhaseStarted(Phase.CONFIRMATION, entry.id))
 
-    def watch(label: str, sessions: int, estimate: Estimate | None) -> None:
-        watcher.timing(entry, sessions, estimate)
+    def report(label: str, sessions: int, estimate: Estimate | None) -> None:
+        emit(TimingProgress(entry.id, sessions, estimate))
 
-    changes = stream.changes[entry.id]
-    found = await time_candidate(arena, bench, entry.id, changes, label="final", watcher=watch)
-    if isinstance(found, Measurement):
-        return replace(found, is_confirmed=True) if found.adopt else _tell_fresh(found)
-    if found.reason == Reason.EVALUATOR:
-        raise LabError(f"{entry.id} looks best, and measuring it again failed: {found.message}")
-    return f"measured again, {found.message}"
+    changes = scheduler.changes[entry.id]
+    result = await time_candidate(arena, bench, entry.id, changes, label="final", watcher=report)
+    if isinstance(result, Measurement):
+        return replace(result, is_confirmed=True) if result.adopt else _describe_fresh(result)
+    if result.reason == Reason.EVALUATOR:
+        raise LabError(f"{entry.id} looks best, and measuring it again failed: {result.message}")
+    return f"measured again, {result.message}"
 
 
-def _tell_fresh(measured: Measurement) -> str:
-    """Why it isn't worth taking, by fresh sessions."""
+def _describe_fresh(measured: Measurement) -> str:
+    """Return why fresh sessions don't confirm a candidate."""
     figures = estimate_text(measured.estimate) or "not measured long enough to say"
     doubts = f", but: {'; '.join(measured.vetoes)}" if measured.vetoes else ""
     return f"measured again, in fresh sessions, it is {measured.verdict.value}, {figures}{doubts}"
 
 
-async def _look_at(
-    stream: Stream,
+async def _gather_evidence(
+    scheduler: Scheduler,
     arena: Arena,
-    watcher: Watcher,
-    entry: Entry,
+    entry: CandidateEntry,
     measured: Measurement,
     doubts: tuple[str, ...],
-    out: Mapping[str, str],
-) -> Winner:
-    """Which lines are run by the checks, where the time goes; neither can cost the verdict."""
-    changes = stream.changes[entry.id]
-    judgement = stream.judgements[entry.digest]
-    watcher.say("looking at where the time goes")
-    finding = Finding(
-        problem=arena.problem,
+) -> WinnerEvidence:
+    """Return the evidence for the winner; without coverage or profile if these fail."""
+    return await gather_evidence(
+        arena,
+        scheduler.candidates[entry.id],
+        scheduler.changes[entry.id],
+        scheduler.judgements[entry.digest],
+        measured,
         name=entry.name,
-        edits=await find_edits(arena, changes),
-        judgement=judgement,
-        measurement=measured,
-        note=stream.candidates[entry.id].note,
-        origin=stream.candidates[entry.id].origin,
         is_rechecked=not doubts,
-        coverage=await coverage(arena, changes),
-        profile=await profile(arena, changes),
-        notes=(*doubts, *(f"{id} looked better, and is out: {why}" for id, why in out.items())),
     )
-    return Winner(entry.id, finding)
 
 
-def edits_record(edits: Edits) -> dict[str, Any]:
-    """Edits as plain data: with what was there before, so that they can be merged later."""
-    files = {
-        path: {"before": _plain(edit.before), "after": _plain(edit.after)}
-        for path, edit in edits.files.items()
-    }
-    return {"files": files, "patch": base64.b64encode(edits.patch).decode("ascii")}
+def make_result(scheduler: Scheduler, confirmation: Confirmation) -> OptimizationResult:
+    """Return the result of an optimization, without what it says about problem and base."""
+    judgements, winner = scheduler.judgements.values(), confirmation.winner
+    unjudged = sum(judgement.is_unjudged for judgement in judgements)
+    result = OptimizationResult(
+        candidates=len(judgements) - unjudged,
+        passed=sum(judgement.rejection is None for judgement in judgements),
+        unjudged=unjudged,
+        tokens=scheduler.spent.tokens,
+        cost_usd=scheduler.spent.cost_usd if scheduler.spent.is_cost_known else None,
+        why_over=scheduler.why_over,
+        dropped=confirmation.dropped,
+    )
+    if winner is None:
+        return result
+    return replace(
+        result,
+        best=winner.id,
+        estimate=winner.estimate,
+        edits=winner.finding.edits,
+        explanation=winner.explanation,
+    )
 
 
-def _plain(state: FileState | None) -> dict[str, Any] | None:
-    if state is None:
-        return None
-    content = base64.b64encode(state.content).decode("ascii")
-    return {"content": content, "executable": state.executable, "is_link": state.is_link}
+def refuse_unfounded(result: OptimizationResult, judgements: Iterable[Judgement]) -> None:
+    """Raise a `LabError` if there is no winner and some candidates couldn't be judged.
 
-
-def edits_of(record: Mapping[str, Any]) -> Edits:
-    """The edits that were recorded."""
-    files = {
-        path: Edit(_state(each["before"]), _state(each["after"]))
-        for path, each in record["files"].items()
-    }
-    return Edits(files, base64.b64decode(record["patch"]))
-
-
-def _state(record: Mapping[str, Any] | None) -> FileState | None:
-    if record is None:
-        return None
-    content = base64.b64decode(record["content"])
-    return FileState(content, record["executable"], bool(record["is_link"]))
+    Otherwise the base would count as the best result because the evaluator failed.
+    """
+    if result.best is None:
+        for note in describe_unjudged(judgements):
+            raise LabError(f"none that was judged is worth taking, and {note}")

@@ -6,9 +6,11 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fairtrial.core import plain_number, plugins
+import fairtrial.optimize as optimize  # names are imported on first use: most studies need none
+from fairtrial.core import plugins
 from fairtrial.optimize.candidates_table import CANDIDATES, CandidatesTable
-from fairtrial.optimize.repeated_proposals import Proposed
+from fairtrial.optimize.output_format import is_optimization_output
+from fairtrial.optimize.repeated_proposals import RepeatedProposals
 from fairtrial.study import ReportNotes, RunResult, Study, StudyExtension, format_code, format_count
 
 _TABLE = CandidatesTable()
@@ -20,6 +22,7 @@ class CodeExtension(StudyExtension):
 
     def adapt_problem(self, name: str, value: Any) -> Any:
         """Return the study's form of a `CodeProblem`; None for any other object."""
+        # By name: to import the class would make every study pay for the arena.
         if type(value).__name__ != "CodeProblem":
             return None
         return plugins.load("problems", "code").of(value, name)
@@ -33,7 +36,7 @@ class CodeExtension(StudyExtension):
         return any(binding.use == "code" for binding in study.problems.values())
 
     def report_notes(self) -> CandidateNotes:
-        """Return a fresh reader of what optimizers did."""
+        """Return a fresh reader of optimizers' results."""
         return CandidateNotes()
 
 
@@ -44,19 +47,25 @@ class CandidateNotes(ReportNotes):
         self._unjudged = 0
         self._unjudged_runs = 0
         self._trees: dict[str | None, set[str]] = {}
-        self._proposed = Proposed()
+        self._proposed = RepeatedProposals()
 
     def add(self, group: Hashable | None, result: RunResult) -> None:
         """Read one result."""
-        tree = result.outputs.get("tree")
-        if isinstance(tree, str) and result.run_spec is not None:
-            self._trees.setdefault(result.run_spec.problem_id, set()).add(tree)
-        if "why_over" in result.outputs:
-            unjudged = plain_number(result.outputs.get("unjudged")) or 0
-            self._unjudged += int(unjudged)
-            self._unjudged_runs += unjudged > 0
+        if is_optimization_output(result.outputs):
+            self._add_optimization(result)
         if group is not None:
             self._proposed.add(group, result)
+
+    def _add_optimization(self, result: RunResult) -> None:
+        try:
+            optimization = optimize.OptimizationResult.from_output(result.outputs)
+        except TypeError:  # another agent's output of the same kind
+            return
+        assert optimization is not None
+        if optimization.tree and result.run_spec is not None:
+            self._trees.setdefault(result.run_spec.problem_id, set()).add(optimization.tree)
+        self._unjudged += optimization.unjudged
+        self._unjudged_runs += optimization.unjudged > 0
 
     def result_lines(self) -> Sequence[str]:
         """Return how many candidates could not be judged."""

@@ -1,4 +1,4 @@
-"""What an optimisation writes into its journal, and what a later attempt knows from it."""
+"""The journal of an optimization: what is written, and what a later attempt reads back."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ REPLY, STEP, VERDICT, SETTING = "reply", "step", "verdict", "setting"
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What earlier attempts at the same run have paid for: not to be paid for again.
+class JournalState:
+    """What earlier attempts at the same run have committed: it isn't paid for or judged again.
 
-    replies: recorded answers, by the key of their request
-    steps: the same of what was paid for on the way to answers that nobody lived to see
+    replies: records of replies, by the key of their request
+    steps: records of partial replies, whose attempt ended before the reply was complete
     verdicts: finished judgements, by digest
-    seconds: how long it has been asked for
+    seconds: how long earlier attempts have made requests
     """
 
     replies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -31,8 +31,8 @@ class Known:
     seconds: float = 0.0
 
 
-class Journal(Protocol):
-    """What survives us: see `Task.journal`."""
+class OptimizationJournal(Protocol):
+    """Entries that survive the process: see `Task.journal`."""
 
     def append(
         self,
@@ -44,71 +44,67 @@ class Journal(Protocol):
         input_tokens: int = 0,
         output_tokens: int = 0,
     ) -> None:
-        """Returns when it is durable, with what was paid for it."""
+        """Append an entry with what was paid for it; return once it is durable."""
         ...
 
     def entries(self) -> Iterable[JournalEntry]:
-        """What earlier attempts have committed, and this one."""
+        """Return the entries of earlier attempts and of this one."""
         ...
 
 
-def open_journal(journal: Journal, setting: Mapping[str, Any]) -> Known:
-    """What a journal knows that still holds; the setting is written down for later attempts.
+def read_journal(journal: OptimizationJournal, setting: Mapping[str, Any]) -> JournalState:
+    """Return what a journal holds for a setting; write the setting down for later attempts.
 
-    setting: what answers and verdicts depend on: who proposes, and on which base. What was
-        committed under another one doesn't count.
+    setting: what replies and verdicts depend on: the proposer and the base. Entries that were
+        committed under another setting don't count.
     """
     replies: dict[str, Mapping[str, Any]] = {}
     steps: dict[str, Mapping[str, Any]] = {}
     verdicts: dict[str, Judgement] = {}
     seconds: dict[str, float] = {}
-    own = fingerprint(setting)
-    holds = False
+    own = compute_fingerprint(setting)
+    is_valid = False
     for entry in journal.entries():
         if entry.kind == SETTING:
-            holds = entry.data["fingerprint"] == own
-        elif holds and entry.kind == REPLY:
+            is_valid = entry.data["fingerprint"] == own
+        elif is_valid and entry.kind == REPLY:
             replies.setdefault(str(entry.data["key"]), entry.data)
-        elif holds and entry.kind == STEP:
+        elif is_valid and entry.kind == STEP:
             steps[str(entry.data["key"])] = entry.data  # the last holds all that came before
-        elif holds and entry.kind == VERDICT:
-            judgement = judgement_of(entry.data)
+        elif is_valid and entry.kind == VERDICT:
+            judgement = read_judgement(entry.data)
             if judgement is not None:
                 verdicts.setdefault(judgement.digest, judgement)
-        if holds and "at_s" in entry.data:  # the last of each attempt says how long it took
+        if is_valid and "at_s" in entry.data:  # the last of each attempt says how long it took
             seconds[entry.data["attempt"]] = entry.data["at_s"]
-    if not holds:
+    if not is_valid:
         journal.append(SETTING, {"fingerprint": own})
-    return Known(replies, steps, verdicts, sum(seconds.values()))
+    return JournalState(replies, steps, verdicts, sum(seconds.values()))
 
 
-def problem_print(problem: CodeProblem) -> str:
-    """The same for a problem that asks for the same, wherever its file is."""
-    return fingerprint(dump_record(problem))
+def problem_fingerprint(problem: CodeProblem) -> str:
+    """Return a digest of a problem's content, independent of where its file is."""
+    return compute_fingerprint(dump_record(problem))
 
 
-def fingerprint(setting: Mapping[str, Any]) -> str:
-    """The same for the same setting."""
+def compute_fingerprint(setting: Mapping[str, Any]) -> str:
+    """Return a digest of plain data."""
     return hashlib.sha256(canonical_json(setting).encode("utf-8")).hexdigest()
 
 
-def judgement_record(judgement: Judgement) -> dict[str, Any]:
-    """A judgement as plain data; the samples of its timing are left out."""
+def make_judgement_record(judgement: Judgement) -> dict[str, Any]:
+    """Return a judgement as plain data, without the samples of its timing."""
     import msgspec
 
-    measured = judgement.measurement
-    kept = judgement if measured is None else _without_sessions(judgement)
-    record: dict[str, Any] = msgspec.to_builtins(kept)
+    measurement = judgement.measurement
+    if measurement is not None:
+        judgement = replace(judgement, measurement=replace(measurement, sessions=()))
+    record: dict[str, Any] = msgspec.to_builtins(judgement)
     return record
 
 
-def _without_sessions(judgement: Judgement) -> Judgement:
-    assert judgement.measurement is not None
-    return replace(judgement, measurement=replace(judgement.measurement, sessions=()))
-
-
-def judgement_of(record: Mapping[str, Any]) -> Judgement | None:
-    """The judgement that was recorded; None if another version of ours wrote it differently."""
+def read_judgement(record: Mapping[str, Any]) -> Judgement | None:
+    """Return the judgement that a record holds; None if another version wrote another form."""
     import msgspec
 
     try:
@@ -117,8 +113,8 @@ def judgement_of(record: Mapping[str, Any]) -> Judgement | None:
         return None
 
 
-def tried_of(judgement: Judgement, diff: str) -> Tried:
-    """A judged candidate as proposers are told of it."""
+def make_tried(judgement: Judgement, diff: str) -> Tried:
+    """Return a judged candidate as proposers see it."""
     measured, rejection = judgement.measurement, judgement.rejection
     if rejection is not None:
         why = f"{rejection.reason.value}: {rejection.message}"
@@ -136,5 +132,5 @@ def tried_of(judgement: Judgement, diff: str) -> Tried:
 
 
 def is_final(judgement: Judgement) -> bool:
-    """Whether it is worth keeping: not one that failed for a reason of ours."""
+    """Return whether a judgement is worth keeping: not if the evaluator itself failed."""
     return bool(judgement.digest) and not judgement.is_unjudged

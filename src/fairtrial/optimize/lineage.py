@@ -1,21 +1,22 @@
-"""A line of descent: what it has tried, and what it does next.
+"""A lineage: a first proposal, the candidates that descend from it, and its next request.
 
-A line is a chain of *rounds*. The first round is a first proposal, every later one a refinement of
-the line's best; a candidate that fails may be repaired, several times over, before its round is
-over. What a line does next is a function of the rules and of its own candidates: it never looks at
-other lines, so it can't matter how far those are.
+A lineage is a chain of *rounds*. The first round is a first proposal, every later one a refinement
+of the lineage's best candidate; a candidate that fails may be repaired, several times over, before
+its round is over. The next request of a lineage is a function of the rules and of its own
+candidates. It doesn't depend on other lineages, nor on how far they are.
 
-Which verdicts lead where::
+What follows a verdict::
 
-    rejected, with something to show      repair, while repairs are left
-    faster, equivalent, slower, passed,   the round is over; the line goes on from its best, which
-    inconclusive with an estimate         this one is if it gained `min_effect` or is the first
-    all others                            the round is over and brought no gain
+    rejected, with failures or a reason   repair, while repairs are left
+    faster, equivalent, slower, passed,   the round is over; the lineage continues from its best
+    inconclusive with an estimate         candidate: this one, if it is the first or gained
+                                          `min_effect`
+    all others                            the round is over without a gain
 
-Slower candidates count as well: they hold what the checks ask for and tell a proposer what doesn't
-pay, while ending the line would leave its share of the budget unused. One that couldn't be judged
-(inconclusive, without an estimate) may be wrong, and one that equals the base is nothing to go on
-from.
+A lineage continues from slower candidates, too: they pass the checks and show the proposer what
+doesn't pay, while ending the lineage would leave its share of the budget unused. A candidate that
+couldn't be judged (inconclusive, without an estimate) may be wrong, and one that equals the base is
+no starting point; a lineage doesn't continue from these.
 """
 
 from __future__ import annotations
@@ -31,17 +32,16 @@ from fairtrial.optimize.proposals import (
     RequestKind,
     Tried,
     Usage,
-    step_gains as step_gains,
-    worth_of,
+    get_worth,
 )
 
 BASE = "base"
-"""What a candidate that changes nothing is a duplicate of."""
+"""The id that candidates without a change are duplicates of."""
 REFINING = (RequestKind.REFINE, RequestKind.ADAPT)
 TINY = 1e-9
-"""What sums of shares may be off by."""
+"""The tolerance for sums of shares."""
 UNKNOWN_COST = "nobody knows what its answers cost, and there is a ceiling"
-_ONE_OR_MORE = ("lines", "max_candidates", "batch", "patience")
+_ONE_OR_MORE = ("lineages", "max_candidates", "batch", "patience")
 _ZERO_OR_MORE = (
     *("repairs", "refinements", "min_effect", "max_tokens", "max_cost_usd"),
     *("reply_tokens", "reply_cost_usd"),
@@ -50,27 +50,27 @@ _ZERO_OR_MORE = (
 
 @dataclass(frozen=True, slots=True)
 class LoopRules:
-    """What an optimisation may do.
+    """The limits of an optimization.
 
-    Budgets are shared out by line number before anything is asked for. A line stays within its own
-    share and never gets what another leaves: who would get it depends on who comes first.
+    Budgets are divided among the lineages before the first request. A lineage stays within its own
+    share and never gets what another leaves: that would depend on the order in which they finish.
 
-    lines: how many first proposals there are
+    lineages: how many first proposals there are
     max_candidates: how many candidates there are in all, duplicates not counted
     repairs: how often a failed candidate is repaired
-    refinements: how often a line is refined
-    batch: how many neighbouring lines are refined in one request; 1 for each by itself
-    patience: after how many rounds without a gain a line ends
-    min_effect: what counts as a gain
-    seed: what seeds of requests are derived from
-    kinds: what the proposer can do
-    max_tokens, max_cost_usd: what replies may take; None for no bound. A line asks no more if its
-        share may not hold another reply
-    reply_tokens, reply_cost_usd: what one reply takes, about. There are no more lines than can have
-        one; a line that has had a larger one expects another
+    refinements: how often a lineage is refined
+    batch: how many neighboring lineages are refined in one request; 1 for separate requests
+    patience: after how many rounds without a gain a lineage ends
+    min_effect: the smallest gain that counts
+    seed: the seed that the seeds of requests are derived from
+    kinds: the kinds of requests that the proposer can answer
+    max_tokens, max_cost_usd: the most that all replies may take; None for no bound. A lineage ends
+        when its share may not be enough for another reply
+    reply_tokens, reply_cost_usd: what one reply takes, roughly. There are no more lineages than the
+        budget has replies; a lineage that has had a larger reply expects another
     """
 
-    lines: int = 4
+    lineages: int = 4
     max_candidates: int = 16
     repairs: int = 2
     refinements: int = 2
@@ -85,7 +85,7 @@ class LoopRules:
     reply_cost_usd: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense, all of it at once."""
+        """Raise a `StudyError` with all values that are out of range."""
         least = dict.fromkeys(_ONE_OR_MORE, 1) | dict.fromkeys(_ZERO_OR_MORE, 0)
         mistakes = [
             Mistake((name,), f"expected {bound} or more, got {value}")
@@ -97,25 +97,25 @@ class LoopRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CandidateEntry:
     """A candidate in the tree.
 
-    id: its own, derived from its place: ``2.1`` is the second candidate of line 2
-    parent: the id of the one it came of
-    kind: what was asked for when it came
-    line, step: where in the tree
-    tried: what is known of it; None until it is judged
-    duplicate_of: the id of an earlier one, or "base", that it equals
-    digest: what it is, normalised
-    name: what its maker calls it
-    diff: its own change against the base, if that was told; a duplicate's may differ from its
-        original's in what normalisation leaves out
+    id: its lineage and step: ``2.1`` is the second candidate of lineage 2
+    parent: the id of the candidate that it was made from
+    kind: the kind of the request
+    lineage, step: its place in the tree
+    tried: its judgement as proposers see it; None until it is judged
+    duplicate_of: the id of an equal candidate before it, or "base"
+    digest: the digest of its normalized change
+    name: the proposer's name for it
+    diff: its own change against the base, if that is known; a duplicate's may differ from its
+        original's in what normalization leaves out
     """
 
     id: str
     parent: str | None
     kind: RequestKind
-    line: int
+    lineage: int
     step: int
     tried: Tried | None = None
     duplicate_of: str | None = None
@@ -125,46 +125,47 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
-    """What a line asks for.
+class PlannedRequest:
+    """The request that a lineage makes next.
 
-    kind: what
-    about: the candidate that it is about; None for something new
-    is_alone: whether it was asked for together with others before, without an answer
+    kind: its kind
+    about: the candidate that it is about; None for a first proposal
+    is_alone: whether it was part of a request for several lineages before, without a candidate
     """
 
     kind: RequestKind
-    about: Entry | None = None
+    about: CandidateEntry | None = None
     is_alone: bool = False
 
 
 @dataclass(slots=True, eq=False)
-class Line:
-    """One line, as far as it has come.
+class Lineage:
+    """The state of one lineage.
 
-    number: its own, from 0
-    candidates: how many it may have
-    entries: what it has tried, the oldest first; only the last may be without a verdict
-    tokens, cost_usd: what that took; not a number once a price isn't known
+    number: its number, from 0
+    candidates: how many candidates it may have
+    entries: its candidates, the oldest first; only the last may be without a verdict
+    tokens, cost_usd: what its replies took; not a number once a price isn't known
     most_tokens, most_cost_usd: what the largest reply took
-    move: what it wants to ask for; None while it waits for a reply or a verdict, and at the end
+    planned: its next request; None while it waits for a reply or a verdict, and at the end
     why_over: why it is over; empty while it isn't
     """
 
     number: int
     candidates: int
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[CandidateEntry] = field(default_factory=list)
     tokens: float = 0.0
     cost_usd: float = 0.0
     most_tokens: float = 0.0
     most_cost_usd: float = 0.0
-    move: Move | None = None
+    planned: PlannedRequest | None = None
     why_over: str = ""
 
     def pay(self, usage: Usage, share: int, expected_tokens: float = 0.0) -> None:
-        """Take one of so many equal shares of what a reply took.
+        """Add an equal share of what a reply took.
 
-        expected_tokens: what one takes that doesn't say; not every server counts
+        share: how many lineages the reply was for
+        expected_tokens: the tokens of a reply without a count; not every server counts
         """
         tokens = (usage.tokens or expected_tokens) / share
         cost_usd = float("nan") if usage.cost_usd is None else usage.cost_usd
@@ -174,91 +175,91 @@ class Line:
         self.most_cost_usd = max(self.most_cost_usd, cost_usd / share)
 
     def awaits(self, digest: str) -> bool:
-        """Whether it waits for the verdict on this one."""
-        return any(each.tried is None and each.digest == digest for each in self.entries[-1:])
+        """Return whether it waits for the verdict on this candidate."""
+        return any(entry.tried is None and entry.digest == digest for entry in self.entries[-1:])
 
     def advance(self, rules: LoopRules) -> None:
-        """Decide what comes next, now that everything it has tried is judged."""
-        found = decide(self, rules)
-        if isinstance(found, Move):
-            self.move = found
+        """Plan the next request, or end; called once all candidates are judged."""
+        planned = plan_request(self, rules)
+        if isinstance(planned, PlannedRequest):
+            self.planned = planned
         else:
-            self.why_over = found
+            self.why_over = planned
 
 
-def decide(line: Line, rules: LoopRules) -> Move | str:
-    """What a line asks for next, or why it is over."""
-    move = _choose(line.entries, rules)
-    if isinstance(move, str):
-        return move
-    if move.kind not in rules.kinds:
-        return f"the proposer has no answer to requests of kind '{move.kind.value}'"
-    return _find_bound(line, rules) or move
+def plan_request(lineage: Lineage, rules: LoopRules) -> PlannedRequest | str:
+    """Return the next request of a lineage, or why it is over."""
+    planned = _plan_unbounded(lineage.entries, rules)
+    if isinstance(planned, str):
+        return planned
+    if planned.kind not in rules.kinds:
+        return f"the proposer has no answer to requests of kind '{planned.kind.value}'"
+    return _find_exhausted_budget(lineage, rules) or planned
 
 
-def _choose(entries: Sequence[Entry], rules: LoopRules) -> Move | str:
-    """The same without regard to budgets."""
+def _plan_unbounded(entries: Sequence[CandidateEntry], rules: LoopRules) -> PlannedRequest | str:
+    """Return the next request or why the lineage is over, ignoring budgets."""
     if not entries:
-        return Move(RequestKind.INITIAL)
+        return PlannedRequest(RequestKind.INITIAL)
     repairs = sum(
-        1 for _ in takewhile(lambda each: each.kind == RequestKind.REPAIR, reversed(entries))
+        1 for _ in takewhile(lambda entry: entry.kind == RequestKind.REPAIR, reversed(entries))
     )
     if repairs < rules.repairs and RequestKind.REPAIR in rules.kinds and can_repair(entries[-1]):
-        return Move(RequestKind.REPAIR, entries[-1])
+        return PlannedRequest(RequestKind.REPAIR, entries[-1])
     best, stalled = find_best(entries, rules.min_effect)
-    refinements = sum(each.kind in REFINING for each in entries)
+    refinements = sum(entry.kind in REFINING for entry in entries)
     if best is None:
         return "nothing to go on from"
     if stalled >= rules.patience:
         return "no gain any more"
     if refinements >= rules.refinements:
         return "refined as often as it may be"
-    return Move(RequestKind.ADAPT if refinements else RequestKind.REFINE, best)
+    return PlannedRequest(RequestKind.ADAPT if refinements else RequestKind.REFINE, best)
 
 
-def _find_bound(line: Line, rules: LoopRules) -> str:
-    """Which share of a budget is used up; empty if none is."""
-    count = count_lines(rules)
-    if len({each.digest for each in line.entries} - {""}) >= line.candidates:
+def _find_exhausted_budget(lineage: Lineage, rules: LoopRules) -> str:
+    """Return which share of a budget is used up; empty if none is."""
+    count = count_lineages(rules)
+    if len({entry.digest for entry in lineage.entries} - {""}) >= lineage.candidates:
         return "its share of the candidates is used up"
     if rules.max_tokens is not None:
-        wanted = max(rules.reply_tokens, line.most_tokens)
-        if not _has_room(line.tokens, wanted, rules.max_tokens / count):
+        wanted = max(rules.reply_tokens, lineage.most_tokens)
+        if not _has_room(lineage.tokens, wanted, rules.max_tokens / count):
             return "its share of the tokens is used up"
     if rules.max_cost_usd is not None:
-        wanted = max(rules.reply_cost_usd, line.most_cost_usd)
-        if not _has_room(line.cost_usd, wanted, rules.max_cost_usd / count):
-            is_known = not math.isnan(line.cost_usd)
+        wanted = max(rules.reply_cost_usd, lineage.most_cost_usd)
+        if not _has_room(lineage.cost_usd, wanted, rules.max_cost_usd / count):
+            is_known = not math.isnan(lineage.cost_usd)
             return "its share of the money is used up" if is_known else UNKNOWN_COST
     return ""
 
 
 def _has_room(used: float, wanted: float, share: float) -> bool:
-    """Whether there is room for another reply; if nobody knows, there is none.
+    """Return whether a share is enough for another reply.
 
-    What isn't known compares as false: nobody may spend on without knowing. Who costs nothing has
-    room in any share, in none as well.
+    An unknown cost is not a number, which compares as false: nothing more is spent then. Free
+    replies fit into any share, also into an empty one.
     """
     is_free = used == wanted == 0
     return is_free or (used < share and used + wanted <= share * (1 + TINY))
 
 
-def count_lines(rules: LoopRules) -> int:
-    """How many lines there are: none without a candidate, and a reply, of its own."""
-    count = min(rules.lines, rules.max_candidates)
-    for most, each in (
+def count_lineages(rules: LoopRules) -> int:
+    """Return how many lineages there are, such that each can have a candidate and a reply."""
+    count = min(rules.lineages, rules.max_candidates)
+    for most, reply in (
         (rules.max_tokens, rules.reply_tokens),
         (rules.max_cost_usd, rules.reply_cost_usd),
     ):
-        if most is not None and each > 0:
-            count = min(count, int(most * (1 + TINY) / each))
+        if most is not None and reply > 0:
+            count = min(count, int(most * (1 + TINY) / reply))
     return max(count, 1)
 
 
-def can_repair(entry: Entry) -> bool:
-    """Whether it failed and there is something to show: what went wrong, and with what change.
+def can_repair(entry: CandidateEntry) -> bool:
+    """Return whether a candidate failed and its failure can be shown to the proposer.
 
-    Of one that is unusable there may be no diff; a message alone leaves nothing to mend.
+    An unusable candidate may have no diff; a message alone isn't enough for a repair.
     """
     tried = entry.tried
     if tried is None or tried.verdict != Verdict.REJECTED:
@@ -266,16 +267,18 @@ def can_repair(entry: Entry) -> bool:
     return bool(tried.failures) or bool(tried.why.strip() and tried.diff.strip())
 
 
-def can_refine(entry: Entry) -> bool:
-    """Whether a line can go on from it: it holds what the checks ask for, and isn't the base."""
+def can_refine(entry: CandidateEntry) -> bool:
+    """Return whether a lineage can continue from a candidate: it passed, and isn't the base."""
     tried = entry.tried
     if tried is None or not entry.digest or tried.verdict == Verdict.REJECTED:
         return False
     return tried.verdict != Verdict.INCONCLUSIVE or tried.estimate is not None
 
 
-def find_best(entries: Sequence[Entry], min_effect: float) -> tuple[Entry | None, int]:
-    """The best of a line so far, and how many rounds there were since without a gain."""
+def find_best(
+    entries: Sequence[CandidateEntry], min_effect: float
+) -> tuple[CandidateEntry | None, int]:
+    """Return the best candidate of a lineage, and how many rounds since then had no gain."""
     best, stalled = None, 0
     for entry, following in zip(entries, [*entries[1:], None], strict=True):
         if following is not None and following.kind == RequestKind.REPAIR:
@@ -287,8 +290,8 @@ def find_best(entries: Sequence[Entry], min_effect: float) -> tuple[Entry | None
     return best, stalled
 
 
-def _gains(entry: Entry, best: Entry, min_effect: float) -> bool:
-    """Whether it is better than the best before it by enough."""
+def _gains(entry: CandidateEntry, best: CandidateEntry, min_effect: float) -> bool:
+    """Return whether a candidate is better than the best before it by `min_effect`."""
     assert entry.tried is not None
     assert best.tried is not None
-    return worth_of(entry.tried) >= worth_of(best.tried) * (1 + min_effect)
+    return get_worth(entry.tried) >= get_worth(best.tried) * (1 + min_effect)

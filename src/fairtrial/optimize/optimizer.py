@@ -1,4 +1,4 @@
-"""The optimiser as an agent: a code problem in, the best candidate out."""
+"""The optimizer as an agent of a study: a code problem in, the best candidate out."""
 
 from __future__ import annotations
 
@@ -6,188 +6,240 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fairtrial.arena import SEEDED, Arena, ArenaSettings, CodeProblem, Judged, open_arena
+from fairtrial.arena import SEEDED, Arena, ArenaSettings, Bench, CodeProblem, open_arena
 from fairtrial.core import (
-    LabError,
+    NOT_IN_FILES,
+    Emit,
+    FieldPath,
     Mistake,
+    Phase,
+    PhaseStarted,
     Record,
+    Remark,
     StudyError,
     dump_record,
-    plugins,
+    emit_to_all,
     study_errors_as_misfits,
 )
-from fairtrial.optimize.confirmation import Winner, crown, edits_record
-from fairtrial.optimize.journal import open_journal, problem_print
+from fairtrial.optimize.code_problem import BoundCode
+from fairtrial.optimize.confirmation import confirm_winner, make_result, refuse_unfounded
+from fairtrial.optimize.journal import problem_fingerprint, read_journal
 from fairtrial.optimize.lineage import LoopRules
-from fairtrial.optimize.loop import Loop
+from fairtrial.optimize.loop import OptimizeLoop
+from fairtrial.optimize.option_flags import flag
 from fairtrial.optimize.preparation import (
     build_proposer,
     check_ceilings,
-    choose_lines,
-    estimate_reply,
+    check_proposer,
+    choose_lineages,
+    describe_estimate,
     make_brief,
-    make_proposer,
-    prepare_proposer,
-    tell_estimate,
+    opened_proposer,
 )
 from fairtrial.optimize.proposals import Brief, RequestKind, Usage
 from fairtrial.optimize.proposer import Proposer
 from fairtrial.optimize.proposers.replay import Replay, write_records
-from fairtrial.optimize.requests import Spent
-from fairtrial.optimize.scheduler import Stream
-from fairtrial.optimize.study_events import Telling, tell_tree, tell_unjudged, tell_unread
-from fairtrial.optimize.watching import Watcher, with_watcher
-from fairtrial.study import AgentHooks, AgentOutput, RunBudget, Task
+from fairtrial.optimize.requests import UsageTotal
+from fairtrial.optimize.result import JudgedOutput, OptimizationResult
+from fairtrial.optimize.scheduler import Scheduler
+from fairtrial.optimize.study_events import (
+    describe_unjudged,
+    describe_unread,
+    record_events,
+    record_tree,
+)
+from fairtrial.study import AgentHooks, AgentOutput, Problem, RunBudget, Task
 
 REPLIES = "replies.jsonl"
-"""In the run's workspace: what was answered, for the proposer `replay`."""
+"""The file in the run's workspace with all replies, for the proposer `replay`."""
+_OLDER_NAMES = {"lines": "lineages"}
+"""Options of studies of earlier versions, and their present names."""
+_RENAMED_RULES = {"batch": "batch_refine"}
+"""Options whose name in `LoopRules` is another one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Optimise(Record, AgentHooks):
-    """Proposes candidates for a code problem, judges them, repairs and refines, picks the best.
+class Optimizer(Record, AgentHooks):
+    """Gets candidates for a code problem from a proposer, judges and refines them, picks the best.
 
-    proposer: who proposes, by name: codemod, chat, command, patches, function, replay
-    proposer_options: that proposer's own options
-    lines: how many first proposals there are; 0 for as many as suit the proposer
+    proposer: the name of the proposer: codemod, chat, command, patches, function, replay
+    proposer_options: the options of the proposer
+    lineages: how many first proposals there are; 0 for as many as suit the proposer
     max_candidates: how many candidates there are in all
-    repair: whether candidates that fail are repaired
-    repairs: how often
-    refinements: how often a line of candidates is refined
-    batch_refine: how many neighbouring lines are refined in one request, where the proposer can
-    patience: after how many steps without a gain a line ends
-    slots: how many candidates are checked at once; as many as there are cores if 0
-    max_seconds: when to stop asking: after so many seconds
-    max_tokens: when to stop asking: after so many tokens
-    max_cost_usd: when to stop asking: after so many US dollars
-    unsandboxed: whether candidates may run without a sandbox, where there is none
+    repair: whether candidates that fail their checks are repaired
+    repairs: how often a candidate is repaired
+    refinements: how often a lineage is refined
+    batch_refine: how many neighboring lineages are refined in one request, if the proposer can
+    patience: after how many steps without a gain a lineage ends
+    slots: how many candidates are checked at once; 0 for one for each core
+    max_seconds: after how many seconds no more requests are made
+    max_tokens: after how many tokens no more requests are made
+    max_cost_usd: after how many US dollars no more requests are made
+    unsandboxed: whether candidates may run without a sandbox, if there is none or the problem says
+        plain
     """
 
-    proposer: str = "codemod"
+    proposer: str = flag("codemod", "--agent", "NAME")
     proposer_options: Mapping[str, Any] = field(default_factory=dict)
-    lines: int = 0
-    max_candidates: int = 16
-    repair: bool = True
+    lineages: int = flag(
+        0,
+        "--lineages",
+        "N",
+        help="How many first proposals there are; by default as many as suit the proposer.",
+        least=1,
+        most=1_000,
+    )
+    max_candidates: int = flag(16, "--max-candidates", "K", least=1, most=10_000)
+    repair: bool = flag(True, "--no-repair", help="Don't ask for repairs of candidates that fail.")
     repairs: int = 2
     refinements: int = 2
     batch_refine: int = 1
     patience: int = 1
-    slots: int = 0
-    max_seconds: float | None = None
+    slots: int = flag(
+        0,
+        "--parallel-candidates",
+        "N",
+        help="How many candidates are checked at once; by default one for each core.",
+        least=1,
+        most=256,
+    )
+    max_seconds: float | None = flag(None, "--max-seconds", "S", least=1)
     max_tokens: int | None = None
-    max_cost_usd: float | None = None
-    unsandboxed: bool = False
+    max_cost_usd: float | None = flag(None, "--max-cost", "USD", least=0)
+    unsandboxed: bool = flag(
+        False,
+        "--unsandboxed",
+        help="Run candidates without a sandbox if there is none, or if the problem says plain.",
+    )
+    _built: Proposer | None = field(
+        default=None, init=False, compare=False, repr=False, metadata=NOT_IN_FILES
+    )
+
+    @classmethod
+    def _older_form(
+        cls, data: dict[str, Any], path: FieldPath, mistakes: list[Mistake]
+    ) -> dict[str, Any]:
+        return modernize_options(data)
 
     def _mistakes(self) -> Iterator[Mistake]:
-        found: list[Mistake] = []
-        build_proposer(self.proposer, self.proposer_options, found)
-        yield from found
-        for name in ("lines", "slots"):
+        mistakes: list[Mistake] = []
+        self._set("_built", build_proposer(self.proposer, self.proposer_options, mistakes))
+        yield from mistakes
+        for name in ("lineages", "slots"):
             if getattr(self, name) < 0:
                 yield Mistake((name,), f"must be 0 or more, got {getattr(self, name)}")
         if self.max_seconds is not None and not self.max_seconds > 0:
             yield Mistake(("max_seconds",), f"must be more than 0, got {self.max_seconds:g}")
         try:
-            self._rules(self.lines or 1)
+            self._rules(self.lineages or 1)
         except StudyError as error:
-            named = {"batch": "batch_refine"}
-            for each in error.mistakes:
-                yield replace(each, path=tuple(named.get(str(part), part) for part in each.path))
+            for mistake in error.mistakes:
+                path = tuple(_RENAMED_RULES.get(str(part), part) for part in mistake.path)
+                yield replace(mistake, path=path)
+
+    @property
+    def built_proposer(self) -> Proposer:
+        """The proposer, which is built when the options are checked."""
+        assert self._built is not None, "options with mistakes make no optimizer"
+        return self._built
 
     def check_start(self, budget: RunBudget) -> None:
-        """What would keep every run from starting: a missing key, a ceiling that can't be kept."""
-        ceilings = [each for each in (self.max_cost_usd, budget.max_cost_usd) if each is not None]
-        make_proposer(self.proposer, self.proposer_options, min(ceilings, default=None), None)
+        """Raise a `StudyError` if no run can start: a missing key, a ceiling that can't be kept."""
+        ceilings = [
+            ceiling for ceiling in (self.max_cost_usd, budget.max_cost_usd) if ceiling is not None
+        ]
+        check_proposer(self.built_proposer, None, min(ceilings, default=None))
 
-    def check_problem(self, problem: Any, *, imports: bool) -> None:
-        """The same for one problem: a record, a folder or a program that isn't there.
+    def check_problem(self, problem: Problem, *, imports: bool) -> None:
+        """Raise a `StudyError` if no run on this problem can start: a missing file or program.
 
-        imports: whether functions of the user's own may be imported to see if they are there
+        imports: whether modules of the user may be imported to check that they exist
         """
-        code = code_of(problem)
-        make_proposer(self.proposer, self.proposer_options, None, code, imports=imports)
+        code = get_code_problem(problem)
+        check_proposer(self.built_proposer, code, None, may_import=imports)
+
+    def check_proposer(self, problem: CodeProblem) -> None:
+        """Raise a `StudyError` if the proposer can't start on this problem."""
+        check_proposer(self.built_proposer, problem, self.max_cost_usd)
 
     async def __call__(self, task: Task) -> AgentOutput:
-        """One optimisation: what came of it, as a study keeps it."""
-        watcher = with_watcher(Telling(task.emit))
+        """Run one optimization; return its result as a study stores it."""
+        emit = emit_to_all(record_events(task.emit), task.emit_progress)
         with study_errors_as_misfits():
-            found = await self.optimise(code_of(task.problem), task, watcher)
-        stream = found.stream
-        tell_tree(task.emit, stream.entries, stream.judgements, stream.candidates, stream.usages)
-        write_records(task.workspace / REPLIES, stream.replies)
-        found.refuse_unfounded()
-        # What is told again was paid for before: it counts for the loop, but not for the study.
-        paid = Spent() if self.proposer == Replay.name else stream.spent
-        return AgentOutput(Judged(found.as_output()), metrics=paid.as_metrics())
+            scheduler, result = await self.optimize(get_code_problem(task.problem), task, emit)
+        record_tree(task.emit, scheduler)
+        write_records(task.workspace / REPLIES, scheduler.replies)
+        refuse_unfounded(result, scheduler.judgements.values())
+        # Replayed replies were paid for before: they count for the loop, but not for the study.
+        paid = UsageTotal() if self.proposer == Replay.name else scheduler.spent
+        return AgentOutput(JudgedOutput(result), metrics=paid.as_metrics())
 
-    async def optimise(self, problem: CodeProblem, task: Task, watcher: Watcher) -> Optimised:
-        """The same, told to somebody."""
-        proposer = make_proposer(self.proposer, self.proposer_options, self.max_cost_usd, problem)
-        settings = ArenaSettings(unsandboxed=self.unsandboxed, say=watcher.say)
+    async def optimize(
+        self, problem: CodeProblem, task: Task, emit: Emit
+    ) -> tuple[Scheduler, OptimizationResult]:
+        """Run one optimization; return its scheduler, which has all candidates, and its result."""
+        self.check_proposer(problem)
+        settings = ArenaSettings(unsandboxed=self.unsandboxed, emit=emit)
         async with open_arena(problem, slots=self.slots or None, settings=settings) as arena:
-            _tell(watcher, [each for each in arena.notes if SEEDED not in each])
-            proposer = await prepare_proposer(proposer, arena)
-            settings.say("timing the unchanged base")
-            async with arena.bench() as bench:
-                brief = await make_brief(arena)
-                unread = tell_unread(await arena.list_unread())
-                _tell(watcher, unread)
-                each = estimate_reply(proposer, brief)
-                check_ceilings(each, self.max_tokens, self.max_cost_usd)
-                loop = await self._loop(task, problem, proposer, brief, each)
-                told = tell_estimate(each, self.max_candidates, self.max_cost_usd)
-                settings.say(told or "asking for candidates")
-                if self.proposer == Replay.name:
-                    settings.say("tokens and cost are those of back then: nothing is paid now.")
-                stream = Stream(
-                    arena,
-                    bench,
-                    loop,
-                    proposer,
-                    brief,
-                    journal=task.journal,
-                    known=open_journal(task.journal, self._setting(arena)),
-                    max_seconds=self.max_seconds,
-                    watcher=watcher,
-                    folder=task.workspace,
-                )
-                await stream.run()
-                crowning = await crown(stream, arena, bench, watcher)
-                notes = (*bench.notes, *tell_unjudged(stream.judgements.values()))
-                _tell(watcher, notes)
-                notes = (*arena.notes, *unread, *notes)
-                return Optimised(
-                    stream,
-                    crowning.winner,
-                    arena.tree,
-                    problem_print(problem),
-                    notes,
-                    crowning.out,
-                )
+            _emit_notes(emit, [note for note in arena.notes if SEEDED not in note])
+            async with opened_proposer(self.built_proposer, arena) as proposer:
+                emit(PhaseStarted(Phase.BASE_TIMING))
+                async with arena.bench() as bench:
+                    scheduler, result = await self._search(arena, bench, proposer, task, emit)
+        return scheduler, replace(result, problem=problem_fingerprint(problem))
 
-    async def _loop(
-        self, task: Task, problem: CodeProblem, proposer: Proposer, brief: Brief, each: Usage
-    ) -> Loop:
-        lines = self.lines or await choose_lines(proposer, brief, self.max_candidates)
-        rules = self._rules(lines)
-        kinds = {kind for kind in rules.kinds if proposer.can(kind)}
-        return Loop(
+    async def _search(
+        self, arena: Arena, bench: Bench, proposer: Proposer, task: Task, emit: Emit
+    ) -> tuple[Scheduler, OptimizationResult]:
+        brief = await make_brief(arena)
+        unread = describe_unread(await arena.list_unread())
+        _emit_notes(emit, unread)
+        reply = proposer.estimate(brief)
+        check_ceilings(reply, self.max_tokens, self.max_cost_usd)
+        loop = await self._make_loop(task, arena.problem, proposer, brief, reply)
+        estimate = describe_estimate(reply, self.max_candidates, self.max_cost_usd)
+        emit(Remark(estimate) if estimate else PhaseStarted(Phase.PROPOSALS))
+        if self.proposer == Replay.name:
+            emit(Remark("tokens and cost are those of back then: nothing is paid now."))
+        scheduler = Scheduler(
+            arena,
+            bench,
+            loop,
+            proposer,
+            brief,
+            journal=task.journal,
+            earlier=read_journal(task.journal, self._journal_setting(arena)),
+            max_seconds=self.max_seconds,
+            emit=emit,
+            folder=task.workspace,
+        )
+        await scheduler.run()
+        confirmation = await confirm_winner(scheduler, arena, bench, emit)
+        notes = (*bench.notes, *describe_unjudged(scheduler.judgements.values()))
+        _emit_notes(emit, notes)
+        result = make_result(scheduler, confirmation)
+        return scheduler, replace(result, tree=arena.tree, notes=(*arena.notes, *unread, *notes))
+
+    async def _make_loop(
+        self, task: Task, problem: CodeProblem, proposer: Proposer, brief: Brief, reply: Usage
+    ) -> OptimizeLoop:
+        lineages = self.lineages or await choose_lineages(proposer, brief, self.max_candidates)
+        rules = self._rules(lineages)
+        return OptimizeLoop(
             replace(
                 rules,
                 batch=rules.batch if proposer.can_batch else 1,
                 min_effect=problem.min_effect,
                 seed=task.seed,
-                kinds=frozenset(kinds),
-                reply_tokens=each.tokens,
-                reply_cost_usd=each.cost_usd or 0.0,
+                kinds=frozenset(kind for kind in rules.kinds if proposer.can(kind)),
+                reply_tokens=reply.tokens,
+                reply_cost_usd=reply.cost_usd or 0.0,
             )
         )
 
-    def _setting(self, arena: Arena) -> dict[str, Any]:
-        """What paid answers and finished verdicts depend on."""
-        kind = plugins.load("proposers", self.proposer)
-        # How patient it is with the network, say, changes no answer.
-        incidental = getattr(kind, "INCIDENTAL", ())
+    def _journal_setting(self, arena: Arena) -> dict[str, Any]:
+        """Return what replies and verdicts depend on."""
+        incidental = self.built_proposer.incidental_options
         options = {
             name: value for name, value in self.proposer_options.items() if name not in incidental
         }
@@ -198,10 +250,10 @@ class Optimise(Record, AgentHooks):
             "tree": arena.tree,
         }
 
-    def _rules(self, lines: int) -> LoopRules:
-        """What the options say of the loop."""
+    def _rules(self, lineages: int) -> LoopRules:
+        """Return the loop's limits, as far as the options say."""
         return LoopRules(
-            lines=lines,
+            lineages=lineages,
             max_candidates=self.max_candidates,
             repairs=self.repairs,
             refinements=self.refinements,
@@ -215,85 +267,25 @@ class Optimise(Record, AgentHooks):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Optimised:
-    """What came of an optimisation.
-
-    stream: all that was tried
-    winner: the best, confirmed; None if none is worth taking
-    tree: the base that all of it is about, by its digest
-    problem: the same of the problem, as its file has it
-    notes: what people should know
-    out: who looked better than the winner, and why it isn't
-    """
-
-    stream: Stream
-    winner: Winner | None
-    tree: str = ""
-    problem: str = ""
-    notes: tuple[str, ...] = ()
-    out: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def spent(self) -> Spent:
-        """What it cost."""
-        return self.stream.spent
-
-    def refuse_unfounded(self) -> None:
-        """Raise a `LabError` if nothing was found, and candidates are left that nobody judged.
-
-        The base would count as the best that was found, and that would be our doing.
-        """
-        judgements = self.stream.judgements.values()
-        if self.winner is None:
-            for told in tell_unjudged(judgements):
-                raise LabError(f"none that was judged is worth taking, and {told}")
-
-    def as_output(self) -> dict[str, Any]:
-        """What a study keeps of it."""
-        judgements = self.stream.judgements.values()
-        lost = sum(each.is_unjudged for each in judgements)
-        estimate = self.winner.estimate if self.winner else None
-        return {
-            "best": self.winner.id if self.winner else None,
-            "ratio": estimate.ratio if estimate else None,
-            "low": estimate.low if estimate else None,
-            "high": estimate.high if estimate else None,
-            "confidence": estimate.confidence if estimate else None,
-            "adopt": self.winner is not None,
-            "sessions": estimate.sessions if estimate else None,
-            "candidates": len(judgements) - lost,
-            "passed": sum(each.rejection is None for each in judgements),
-            "unjudged": lost,
-            "tokens": self.spent.tokens,
-            "cost_usd": self.spent.cost_usd if self.spent.is_cost_known else None,
-            "why_over": self.stream.why_over,
-            "tree": self.tree,
-            "problem": self.problem,
-            "patch": self.winner.patch if self.winner else "",
-            "edits": edits_record(self.winner.finding.edits) if self.winner else {},
-            "explanation": self.winner.explanation if self.winner else "",
-            "notes": list(self.notes),
-            "out": dict(self.out),
-        }
+def modernize_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an optimizer's options with the present names of renamed ones."""
+    return {_OLDER_NAMES.get(name, name): value for name, value in options.items()}
 
 
-def _tell(watcher: Watcher, notes: Iterable[str]) -> None:
-    """Say what people should know when it is known, not only in the end."""
+def _emit_notes(emit: Emit, notes: Iterable[str]) -> None:
+    """Show notes as soon as they are known, not only at the end."""
     for text in notes:
-        watcher.say(f"note: {text}.")
+        emit(Remark(f"note: {text}."))
 
 
-def code_of(problem: Any) -> CodeProblem:
-    """The code problem that a study's problem stands for; `StudyError` if it is none."""
-    code = getattr(problem, "code", None)
-    if not isinstance(code, CodeProblem):
-        name = getattr(problem, "problem_id", "it")
+def get_code_problem(problem: Problem) -> CodeProblem:
+    """Return the code problem that a study's problem holds; raise a `StudyError` if it has none."""
+    if not isinstance(problem, BoundCode):
         raise StudyError(
             Mistake(
                 (),
-                f"an optimiser needs a code problem, and {name} is none",
+                f"an optimizer needs a code problem, and {problem.problem_id} is none",
                 "problems: {name: {use: code, options: {path: problem.yaml}}}",
             )
         )
-    return code
+    return problem.code

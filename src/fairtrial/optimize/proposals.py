@@ -1,6 +1,7 @@
-"""What proposers are asked for, and what they answer.
+"""Requests to proposers, and their replies.
 
-A *line* is a first proposal and all that comes of it: repaired, refined, adapted, step by step.
+A *lineage* is a first proposal and all candidates that descend from it: repaired, refined, adapted,
+step by step.
 """
 
 from __future__ import annotations
@@ -14,29 +15,29 @@ from fairtrial.arena import Candidate, Estimate, Failure, Verdict
 
 
 class RequestKind(StrEnum):
-    """What is asked for."""
+    """The kind of a request."""
 
     INITIAL = "initial"
-    """something new"""
+    """a first proposal"""
     REPAIR = "repair"
-    """a candidate that failed, with what it did wrong"""
+    """to correct a candidate that failed its checks"""
     REFINE = "refine"
-    """a candidate that passed, to be made better still"""
+    """to make a candidate that passed faster still"""
     ADAPT = "adapt"
-    """the same for one whose ancestor was refined: with the history of its line"""
+    """to refine a candidate again, given the history of its lineage"""
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A candidate that was judged, as proposers are told of it.
+    """A judged candidate, as proposers see it.
 
-    name: what it is called
-    digest: what it is, normalised
+    name: its name
+    digest: the digest of its normalized change
     diff: its change against the base, as a unified diff
-    verdict: what it is
-    why: why it was rejected, or what speaks against it; in a line or more
-    failures: what failed, with expected and actual values
-    estimate: how fast it is compared with the base, if it was timed
+    verdict: its verdict
+    why: why it was rejected, or what speaks against adopting it
+    failures: the checks that failed, with expected and actual values
+    estimate: its speed relative to the base, if it was timed
     """
 
     name: str
@@ -48,17 +49,17 @@ class Tried:
     estimate: Estimate | None = None
 
 
-def worth_of(tried: Tried) -> float:
-    """How many times as fast as the base; no faster than it if something speaks against it."""
+def get_worth(tried: Tried) -> float:
+    """Return the speed relative to the base; at most 1 if something speaks against adopting it."""
     ratio = tried.estimate.ratio if tried.estimate else 1.0
     return min(ratio, 1.0) if tried.why else ratio
 
 
 def step_gains(history: Sequence[Tried]) -> tuple[float | None, ...]:
-    """What each step of a line gained, as a ratio to the best before it; of the first, to the base.
+    """Return the gain of each step of a lineage: its speed relative to the best step before it.
 
-    None for those that weren't timed. Later rounds go on from the best, so that this is what the
-    step itself did.
+    The first step is compared with the base. Steps that weren't timed have None. Later rounds
+    continue from the best candidate, so that this is the gain of the step itself.
     """
     best: float | None = None
     gains: list[float | None] = []
@@ -67,20 +68,20 @@ def step_gains(history: Sequence[Tried]) -> tuple[float | None, ...]:
             gains.append(None)
             continue
         gains.append(tried.estimate.ratio / (best or 1.0))
-        best = max(best or 0.0, worth_of(tried))
+        best = max(best or 0.0, get_worth(tried))
     return tuple(gains)
 
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """What all requests of one optimisation share.
+    """What all requests of one optimization have in common.
 
-    problem_id: the problem's
-    task: what is asked, in words
-    files: the editable files of the base that are texts, by path
+    problem_id: the problem's id
+    task: the task, in words
+    files: the editable text files of the base, by path
     checks: what must hold, one line each
     benchmarks: what is timed, one line each
-    min_effect: the smallest gain that is worth anything
+    min_effect: the smallest gain that counts
     """
 
     problem_id: str
@@ -93,20 +94,20 @@ class Brief:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One thing that a proposer is asked for.
+    """One request to a proposer.
 
-    kind: what is asked for
-    line: which line it is about; the first of them, if it is about several
-    step: how many requests that line has had before
-    replicate: which of several equal requests it is
-    seed: for whatever is drawn
-    about: those it is about: none for something new, one to repair, one or more to refine
-    history: what its line has tried so far, the oldest first
-    wanted: how many candidates are asked for: one for each of `about`, or one
+    kind: its kind
+    lineage: the number of its lineage; of the first one, if it is about several
+    step: how many candidates that lineage has already
+    replicate: tells requests apart that are equal otherwise
+    seed: the seed of random choices
+    about: the candidates to change: none for a first proposal, one to repair, one or more to refine
+    history: the candidates of its lineage so far, the oldest first
+    wanted: how many candidates are wanted: one for each of `about`, or one
     """
 
     kind: RequestKind
-    line: int
+    lineage: int
     step: int
     replicate: int = 0
     seed: int = 0
@@ -116,19 +117,20 @@ class Request:
 
     @property
     def key(self) -> str:
-        """What a recorded answer is found by: not the prompt, which holds measured figures."""
-        parents = ",".join(tried.digest for tried in self.about) or f"line {self.line}"
+        """The key of recorded replies; independent of the prompt, which holds measured figures."""
+        # Journals and records of earlier versions are found by this text: "line" must stay.
+        parents = ",".join(tried.digest for tried in self.about) or f"line {self.lineage}"
         return f"{self.kind.value}/{parents}/{self.step}/{self.replicate}"
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What an answer took.
+    """What a reply took.
 
-    model: who answered
-    prompt_tokens, completion_tokens: as told by whoever counts them
-    cost_usd: what it cost; None if that isn't known
-    seconds: how long it took
+    model: the model or program that replied
+    prompt_tokens, completion_tokens: the tokens as the endpoint counts them
+    cost_usd: its cost; None if that isn't known
+    seconds: its duration
     """
 
     model: str = ""
@@ -139,11 +141,11 @@ class Usage:
 
     @property
     def tokens(self) -> int:
-        """All of them."""
+        """All tokens."""
         return self.prompt_tokens + self.completion_tokens
 
-    def shared_by(self, count: int) -> Usage:
-        """The part of one of so many; tokens are whole, so that parts may not add up exactly."""
+    def divided_by(self, count: int) -> Usage:
+        """Return an equal share; tokens are rounded down, so that shares may not add up exactly."""
         if count == 1:
             return self
         cost_usd = None if self.cost_usd is None else self.cost_usd / count
@@ -153,10 +155,10 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a proposer answers.
+    """A proposer's reply to a request.
 
     candidates: as many as wanted, or fewer; for several `about`, in their order, None where there
-        is none for that one
+        is no candidate
     usage: what it took, all attempts together
     refusal: why there is no candidate at all
     exchange: what was sent and received, for the record; plain data, without secrets

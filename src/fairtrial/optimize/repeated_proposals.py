@@ -1,4 +1,4 @@
-"""Replicates that repeat nothing: runs of one condition whose optimisers proposed the same."""
+"""Detection of replicates whose optimizers made the same proposals."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from fairtrial.study import RunResult
 _DIGEST = tuple(COLUMNS).index("digest")
 
 
-class Proposed:
-    """What optimisers proposed in each group of replicates: the same time and again, or not."""
+class RepeatedProposals:
+    """Counts the groups of replicates in which all runs had the same candidates."""
 
     def __init__(self) -> None:
         self._first: dict[Hashable, int] = {}
@@ -20,28 +20,29 @@ class Proposed:
         self._differing: set[Hashable] = set()
 
     def add(self, group: Hashable, result: RunResult) -> None:
-        """Read one run; `group`: what its replicates share (condition, agent, problem)."""
+        """Read one run; `group`: condition, agent and problem, which its replicates share."""
         digests = [row[_DIGEST] for row in candidate_rows(result)]
         if not digests:
             return
-        # What was proposed, in any order: arrival depends on the machine. No digest is no proof.
-        told = hash(tuple(sorted(digests))) if all(digests) else None
+        # Sorted, since the order of arrival depends on the machine. Without a digest two candidates
+        # may differ.
+        proposals = hash(tuple(sorted(digests))) if all(digests) else None
         self._runs[group] += 1
-        if told is None or self._first.setdefault(group, told) != told:
+        if proposals is None or self._first.setdefault(group, proposals) != proposals:
             self._differing.add(group)
 
     @property
     def replicated(self) -> int:
-        """In how many groups several runs had candidates."""
+        """The number of groups in which several runs had candidates."""
         return sum(runs > 1 for runs in self._runs.values())
 
     @property
     def copied(self) -> int:
-        """In how many of those all runs had the same ones."""
+        """The number of those in which all runs had the same candidates."""
         return sum(runs > 1 and group not in self._differing for group, runs in self._runs.items())
 
     def remark(self) -> str:
-        """A sentence for people; empty where no replicates are copies."""
+        """Return a remark for the report; empty if no replicates are copies."""
         if not self.copied:
             return ""
         every = self.copied == self.replicated

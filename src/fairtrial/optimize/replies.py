@@ -1,4 +1,4 @@
-"""Whether an answer is one: looked at before it is kept, or it would be met again and again."""
+"""Validation of replies before they are written to the journal, which replays them."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from fairtrial.core import on_one_line
 from fairtrial.optimize.proposals import Reply, Usage
 
 LARGEST_MB = 8
-"""What one answer may hold of candidates: more is nobody's patch, and a journal has to keep it."""
+"""The most that the candidates of one reply may hold: the journal has to keep them."""
 LONGEST = 300
 _MB = 1_000_000
 
 
-def read_reply(given: Any, name: str) -> Reply:
-    """The answer as it may be kept; what isn't one, or is too large, is a refusal that says why.
+def check_reply(given: Any, name: str) -> Reply:
+    """Return a reply that the journal can keep; an invalid or too large one becomes a refusal.
 
-    name: who gave it
+    name: the proposer's name, for the refusal
     """
     if not isinstance(given, Reply):
         kind = type(given).__name__
         return Reply(usage=Usage(name, cost_usd=None), refusal=f"{name} answered with a {kind}")
     usage, wrong = _read_usage(given.usage, name)
-    for why in (*wrong, *_mistakes(given)):
+    for why in (*wrong, *_find_mistakes(given)):
         refusal = on_one_line(f"{name} gave an answer that can't be used: {why}", LONGEST)
         return Reply(usage=usage, refusal=refusal)
-    size = sum(_size(each) for each in given.candidates if each is not None)
+    size = sum(_size(candidate) for candidate in given.candidates if candidate is not None)
     if size > LARGEST_MB * _MB:
         refusal = f"{name} gave {size / _MB:.0f} MB, and an answer may have {LARGEST_MB} MB"
         return Reply(usage=usage, refusal=refusal)
@@ -37,7 +37,7 @@ def read_reply(given: Any, name: str) -> Reply:
 
 
 def _read_usage(usage: Any, name: str) -> tuple[Usage, list[str]]:
-    """What it took, as far as that can be reckoned with, and what is wrong with it."""
+    """Return the usage with invalid numbers replaced, and what is wrong with it."""
     if not isinstance(usage, Usage):
         return Usage(name, cost_usd=None), [f"its usage is a {type(usage).__name__}"]
     wrong = []
@@ -62,7 +62,7 @@ def _read_usage(usage: Any, name: str) -> tuple[Usage, list[str]]:
     return usage, wrong
 
 
-def _mistakes(reply: Reply) -> Iterator[str]:
+def _find_mistakes(reply: Reply) -> Iterator[str]:
     if not isinstance(reply.refusal, str) or not _is_writable(reply.refusal):
         yield "its refusal is no text that could be written down"
     if not isinstance(reply.candidates, tuple):
@@ -74,12 +74,12 @@ def _mistakes(reply: Reply) -> Iterator[str]:
         if not isinstance(candidate, Candidate):
             yield f"candidate {place} is a {type(candidate).__name__}"
         else:
-            yield from (f"candidate {place}: {why}" for why in _candidate_mistakes(candidate))
+            yield from (f"candidate {place}: {why}" for why in _find_candidate_mistakes(candidate))
     if not isinstance(reply.exchange, tuple):
         yield f"its exchange is a {type(reply.exchange).__name__}, not a tuple"
 
 
-def _candidate_mistakes(candidate: Candidate) -> Iterator[str]:
+def _find_candidate_mistakes(candidate: Candidate) -> Iterator[str]:
     for field in ("name", "origin", "note"):
         if not _is_writable(getattr(candidate, field)):
             yield f"its {field} is no text that could be written down"
@@ -95,7 +95,7 @@ def _candidate_mistakes(candidate: Candidate) -> Iterator[str]:
 
 
 def _is_writable(text: Any) -> bool:
-    """Whether it is a text, without bytes that are no characters, as names of files may have."""
+    """Return whether it is text that UTF-8 can hold; names of files may hold other bytes."""
     if not isinstance(text, str):
         return False
     try:
@@ -106,4 +106,6 @@ def _is_writable(text: Any) -> bool:
 
 
 def _size(candidate: Candidate) -> int:
-    return len(candidate.diff or b"") + sum(len(each.content) for each in candidate.files.values())
+    return len(candidate.diff or b"") + sum(
+        len(state.content) for state in candidate.files.values()
+    )

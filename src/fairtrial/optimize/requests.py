@@ -1,4 +1,4 @@
-"""Answers to requests: those that are known already, or new ones, within the time there is."""
+"""Replies to requests: from the journal, or from the proposer within the time limit."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from fairtrial.arena import NoRoomError, has_room
 from fairtrial.core import LabError
-from fairtrial.optimize.journal import REPLY, STEP, Journal, Known
+from fairtrial.optimize.journal import REPLY, STEP, JournalState, OptimizationJournal
 from fairtrial.optimize.proposals import Brief, Reply, Request, Usage
 from fairtrial.optimize.proposer import Proposer
-from fairtrial.optimize.proposers.replay import Replay, record_of, reply_of
-from fairtrial.optimize.replies import read_reply
+from fairtrial.optimize.proposers.replay import Replay, make_record, read_record
+from fairtrial.optimize.replies import check_reply
 from fairtrial.study import NO_EXPENSE, Expense
 
 if TYPE_CHECKING:
@@ -24,8 +24,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Spent:
-    """What has been paid so far, earlier attempts at the same run included."""
+class UsageTotal:
+    """The usage of all replies so far, earlier attempts at the same run included.
+
+    input_tokens, output_tokens: tokens of prompts and of answers
+    cost_usd: the known part of the cost
+    is_cost_known: whether the cost of every reply is known
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -34,11 +39,11 @@ class Spent:
 
     @property
     def tokens(self) -> int:
-        """All of them."""
+        """All tokens."""
         return self.input_tokens + self.output_tokens
 
     def as_metrics(self) -> dict[str, Any]:
-        """As budgets add them up; of what isn't known, what is known of it."""
+        """Return the metrics that budgets add up; of an unknown cost, the known part."""
         return {
             "cost_usd": self.cost_usd,
             "input_tokens": self.input_tokens,
@@ -46,110 +51,102 @@ class Spent:
         }
 
     def add(self, usage: Usage) -> None:
-        """Another answer."""
+        """Add the usage of a reply."""
         self.input_tokens += usage.prompt_tokens
         self.output_tokens += usage.completion_tokens
         self.cost_usd += usage.cost_usd or 0.0
         self.is_cost_known &= usage.cost_usd is not None
 
 
-class Asking:
-    """One attempt at an optimisation, as far as it asks anybody.
+class ProposerClient:
+    """Gets the replies of one attempt at an optimization, and writes them to its journal.
 
-    known: what earlier attempts have paid for; it is neither asked for nor paid for again
-    records: the answers that there are, as they are kept
-    max_seconds: how long may be asked, all attempts together
-    held: how many requests wait for nothing but the end, as there is no time left to make them
-    on_held: called when there is another one
-    folder: a folder on the disk where answers are kept; None if that isn't known
+    records: the replies so far, as plain data
+    left_s: the remaining time for requests; None for no limit
+    held: how many requests wait for the end, since no time is left to make them
     """
 
     def __init__(
         self,
         proposer: Proposer,
         brief: Brief,
-        journal: Journal,
-        known: Known,
+        journal: OptimizationJournal,
+        earlier: JournalState,
         max_seconds: float | None,
         on_held: Callable[[], None],
         folder: Path | None = None,
     ) -> None:
+        """Make a client.
+
+        earlier: what earlier attempts have paid for; it is neither requested nor paid for again
+        max_seconds: how long requests may be made, all attempts together
+        on_held: called when another request is held
+        folder: a folder on the disk of the journal, to check for free space; None if unknown
+        """
         import anyio
 
         self._proposer, self._brief = proposer, brief
-        self._journal, self._known, self._folder = journal, known, folder
+        self._journal, self._earlier, self._folder = journal, earlier, folder
         self._began_s, self._attempt = time.monotonic(), secrets.token_hex(4)
         self._seats: Semaphore = anyio.Semaphore(proposer.most_at_once)
         self._released: Event = anyio.Event()
-        self.left_s = None if max_seconds is None else max_seconds - known.seconds
+        self.left_s = None if max_seconds is None else max_seconds - earlier.seconds
         self.held, self._on_held = 0, on_held
         self.records: list[Mapping[str, Any]] = []
-        self._steps = {key: reply_of(each) for key, each in known.steps.items()}
+        self._steps = {key: read_record(record) for key, record in earlier.steps.items()}
 
-    async def ask(self, request: Request) -> Reply | None:
-        """The answer; None if it isn't asked for any more: what waits has not been paid for.
+    async def request(self, request: Request) -> Reply | None:
+        """Return the reply to a request, once it is in the journal.
 
-        Where a part of it was paid for, that is the answer.
+        Return None if the request is withdrawn before anything was paid for it; if a step of it was
+        paid for, that step is the reply.
         """
-        record = self._known.replies.get(request.key)
+        record = self._earlier.replies.get(request.key)
         if record is not None:
             self.records.append(record)
-            return reply_of(record)
+            return read_record(record)
         if self.left_s is not None and self.left_s <= 0:
-            # What others have paid for comes first: they may still be on their way.
+            # Replies from the journal come first: others may still be on their way.
             self.held += 1
             self._on_held()
             await self._released.wait()
         async with self._seats:
             if self._released.is_set():
-                return self._settle_for(request)
+                return self._settle_for_step(request)
             if self._folder is not None and not has_room(self._folder):
                 raise NoRoomError(f"no room is left to keep answers in {self._folder}; make room")
-            given = await self._propose(request)
-        reply = read_reply(given, self._proposer.name)
+            step, keep = self._steps.get(request.key), partial(self._keep_step, request)
+            given = await self._proposer.propose_in_steps(self._brief, request, step, keep)
+        reply = check_reply(given, self._proposer.name)
         self.records.append(self._keep_reply(REPLY, request, reply))
         return reply
 
-    def _settle_for(self, request: Request) -> Reply | None:
-        """What was paid for on the way to an answer that nobody asks for any more."""
+    def _settle_for_step(self, request: Request) -> Reply | None:
+        """Return the paid step of a withdrawn request; None if there is none."""
         step = self._steps.get(request.key)
         if step is not None:
-            self.records.append(self._record(request, step))
+            self.records.append(_make_writable_record(request, step))
         return step
 
-    async def _propose(self, request: Request) -> Any:
-        in_steps = getattr(self._proposer, "propose_in_steps", None)
-        if in_steps is None:
-            return await self._proposer.propose(self._brief, request)
-        return await in_steps(
-            self._brief, request, self._steps.get(request.key), partial(self._keep_step, request)
-        )
-
     def _keep_step(self, request: Request, given: Reply) -> None:
-        step = read_reply(given, self._proposer.name)
+        step = check_reply(given, self._proposer.name)
         self._keep_reply(STEP, request, step)
         self._steps[request.key] = step
 
     def _keep_reply(self, kind: str, request: Request, reply: Reply) -> dict[str, Any]:
-        """Write an answer down, with what it took beyond what is written down already."""
-        record, step = self._record(request, reply), self._steps.get(request.key)
-        paid = _paid_for(reply.usage).minus(_paid_for(step.usage) if step else NO_EXPENSE)
-        is_told_again = self._proposer.name == Replay.name  # it was paid for back then
-        self.keep(kind, record, NO_EXPENSE if is_told_again else paid)
+        """Write a reply to the journal, with what was paid since its last step."""
+        record, step = _make_writable_record(request, reply), self._steps.get(request.key)
+        paid = _get_payment(reply.usage).minus(_get_payment(step.usage) if step else NO_EXPENSE)
+        is_replayed = self._proposer.name == Replay.name  # it was paid for when it was recorded
+        self.keep(kind, record, NO_EXPENSE if is_replayed else paid)
         return record
 
-    def _record(self, request: Request, reply: Reply) -> dict[str, Any]:
-        try:
-            return record_of(request, reply)
-        except (ValueError, TypeError):  # what was said on the way is no plain data: do without
-            return record_of(request, replace(reply, exchange=()))
-
     def release(self) -> None:
-        """Nothing is to be asked any more."""
+        """Withdraw all requests that aren't under way."""
         self._released.set()
 
     def keep(self, kind: str, data: Mapping[str, Any], paid: Expense = NO_EXPENSE) -> None:
-        """Write something down that must not be done again, when it was, and what it took."""
+        """Append an entry to the journal, with its time and payment; `LabError` if it is full."""
         when = {"attempt": self._attempt, "at_s": time.monotonic() - self._began_s}
         try:
             self._journal.append(kind, {**data, **when}, **paid._asdict())
@@ -157,6 +154,14 @@ class Asking:
             raise LabError(str(error)) from error
 
 
-def _paid_for(usage: Usage) -> Expense:
-    """As budgets add it up; of a cost that isn't known, nothing."""
+def _make_writable_record(request: Request, reply: Reply) -> dict[str, Any]:
+    """Return the record of a reply, without its exchange if that is no plain data."""
+    try:
+        return make_record(request, reply)
+    except (ValueError, TypeError):
+        return make_record(request, replace(reply, exchange=()))
+
+
+def _get_payment(usage: Usage) -> Expense:
+    """Return what budgets add up; nothing for an unknown cost."""
     return Expense(usage.cost_usd or 0.0, usage.prompt_tokens, usage.completion_tokens)

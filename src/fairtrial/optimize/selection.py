@@ -1,40 +1,40 @@
-"""Who is the best: by what is certain, and among equals by the smaller change."""
+"""Ranking of candidates: by the lower bound of their speed, among ties by the smaller change."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from fairtrial.arena import Estimate, Verdict
-from fairtrial.optimize.lineage import Entry
+from fairtrial.optimize.lineage import CandidateEntry
 
 
-def select(entries: Sequence[Entry], min_effect: float) -> Entry | None:
-    """The best so far; None if none is worth taking."""
-    return next(iter(rank(entries, min_effect)), None)
+def rank(entries: Sequence[CandidateEntry], min_effect: float) -> tuple[CandidateEntry, ...]:
+    """Return the candidates that are worth adopting, the best first.
 
-
-def rank(entries: Sequence[Entry], min_effect: float) -> tuple[Entry, ...]:
-    """Those that are worth taking, the best first.
-
-    The leader is who is certainly the fastest: the highest lower bound. Of those that can't be told
-    from the leader the smallest change comes first. Then the same for those that are left.
+    The leader has the highest lower bound. Of the candidates that can't be distinguished from the
+    leader, the smallest change comes first. The rest is ranked in the same way.
     """
-    left = {entry.id: estimate for entry in entries if (estimate := _worth(entry, min_effect))}
+    left = {
+        entry.id: estimate for entry in entries if (estimate := _find_estimate(entry, min_effect))
+    }
     by_id = {entry.id: entry for entry in entries}
     ranked = []
     while left:
-        leader = left[min(left, key=lambda id: (-left[id].low, _place(by_id[id])))]
+        leader = left[min(left, key=lambda id: (-left[id].low, _get_place(by_id[id])))]
         tied = [id for id in left if _is_tied(left[id], leader, min_effect)]
-        first = min(tied, key=lambda id: (change_size(by_id[id]), -left[id].low, _place(by_id[id])))
+        first = min(
+            tied, key=lambda id: (change_size(by_id[id]), -left[id].low, _get_place(by_id[id]))
+        )
         ranked.append(by_id[first])
         del left[first]
     return tuple(ranked)
 
 
-def _worth(entry: Entry, min_effect: float) -> Estimate | None:
-    """How fast it is, if it is worth taking: certainly faster, by enough, nothing against it.
+def _find_estimate(entry: CandidateEntry, min_effect: float) -> Estimate | None:
+    """Return the speed of a candidate that is worth adopting; None for others.
 
-    Duplicates are left out: their original stands for them.
+    It must be faster by `min_effect`, with a lower bound above 1 and nothing against it.
+    Duplicates are left out, since their original is ranked.
     """
     tried = entry.tried
     if tried is None or entry.duplicate_of is not None or tried.verdict != Verdict.FASTER:
@@ -45,10 +45,10 @@ def _worth(entry: Entry, min_effect: float) -> Estimate | None:
 
 
 def _is_tied(one: Estimate, leader: Estimate, min_effect: float) -> bool:
-    """Whether it can't be told from the leader, or the difference is too small to matter.
+    """Return whether a candidate can't be distinguished from the leader, or only by little.
 
-    Each one's ratio lies within the other's bounds. That bounds overlap would not be enough: a wide
-    interval overlaps with almost any.
+    Each ratio must lie within the other's bounds. Overlapping bounds aren't enough: a wide interval
+    overlaps with almost any.
     """
     slower, faster = sorted((one.ratio, leader.ratio))
     is_close = faster < slower * (1 + min_effect)
@@ -56,8 +56,8 @@ def _is_tied(one: Estimate, leader: Estimate, min_effect: float) -> bool:
     return is_close or is_within
 
 
-def change_size(entry: Entry) -> tuple[int, int]:
-    """How large a change is: lines that come or go, then characters.
+def change_size(entry: CandidateEntry) -> tuple[int, int]:
+    """Return the size of a change: added and removed lines, then characters.
 
     The headers of files count as lines, so that touching another file makes it larger.
     """
@@ -65,5 +65,5 @@ def change_size(entry: Entry) -> tuple[int, int]:
     return sum(line.startswith(("+", "-")) for line in diff.splitlines()), len(diff)
 
 
-def _place(entry: Entry) -> tuple[int, int]:
-    return entry.step, entry.line
+def _get_place(entry: CandidateEntry) -> tuple[int, int]:
+    return entry.step, entry.lineage

@@ -1,99 +1,67 @@
-"""What an optimisation tells its study: an event for each thing that happens."""
+"""The events of an optimization in its study's ledger, and notes for people."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from fairtrial.arena import Candidate, Judgement
-from fairtrial.optimize.lineage import Entry
-from fairtrial.optimize.proposals import Reply, Request, Usage
-from fairtrial.optimize.watching import Watcher
+from fairtrial.arena import CandidateJudged, Judgement
+from fairtrial.core import Emit, Event
+from fairtrial.optimize.events import ProposalReceived
+from fairtrial.optimize.scheduler import Scheduler
 
-Emit = Callable[..., None]
+RecordEvent = Callable[..., None]
+"""`Task.emit`: stores an event of the run, given its type, its text and further facts."""
 MOST_PATHS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Telling(Watcher):
-    """A watcher that emits events as things happen: `reply`, `verdict`."""
+def record_events(record: RecordEvent) -> Emit:
+    """Return a function that stores replies and verdicts as events `reply` and `verdict`."""
 
-    emit: Emit
+    def receive(event: Event) -> None:
+        if isinstance(event, ProposalReceived):
+            usage = event.usage
+            record(
+                "reply",
+                text=event.refusal,
+                key=event.key,
+                kind=event.kind.value,
+                lineage=event.lineage,
+                model=usage.model,
+                tokens=usage.tokens,
+                cost_usd=usage.cost_usd,
+            )
+        elif isinstance(event, CandidateJudged):
+            record("verdict", text=event.candidate_id, **_describe_verdict(event.judgement))
 
-    def replied(self, request: Request, reply: Reply) -> None:
-        """What was asked for, and what the answer took."""
-        usage = reply.usage
-        self.emit(
-            "reply",
-            text=reply.refusal,
-            key=request.key,
-            kind=request.kind.value,
-            line=request.line,
-            model=usage.model,
-            tokens=usage.tokens,
-            cost_usd=usage.cost_usd,
-        )
-
-    def judged(self, entry: Entry, judgement: Judgement, diff: str) -> None:
-        """A candidate has its verdict."""
-        self.emit("verdict", text=entry.id, **_verdict(judgement))
+    return receive
 
 
-def tell_tree(
-    emit: Emit,
-    entries: Sequence[Entry],
-    judgements: Mapping[str, Judgement],
-    candidates: Mapping[str, Candidate],
-    usages: Mapping[str, Usage],
-) -> None:
-    """A `candidate` event for each in the tree, in its order: what `candidates.csv` is made of.
+def record_tree(record: RecordEvent, scheduler: Scheduler) -> None:
+    """Store an event `candidate` for each candidate in the tree: the rows of `candidates.csv`.
 
-    At the end, since who is a duplicate of whom must not depend on who came first.
+    They are stored at the end, since duplicates must not depend on the order of arrival.
     """
-    for entry in entries:
-        judgement, usage = judgements.get(entry.digest), usages[entry.id]
-        fields = {
+    for entry in scheduler.entries:
+        judgement, usage = scheduler.judgements.get(entry.digest), scheduler.usages[entry.id]
+        facts = {
             "candidate_id": entry.id,
             "parent_id": entry.parent,
-            "line": entry.line,
+            "lineage": entry.lineage,
             "step": entry.step,
             "kind": entry.kind.value,
             "duplicate_of": entry.duplicate_of,
-            "note": candidates[entry.id].note,
+            "note": scheduler.candidates[entry.id].note,
             "tokens": usage.tokens,
             "cost_usd": usage.cost_usd,
             "diff_bytes": len((entry.diff or "").encode()),
         }
-        known = _verdict(judgement) if judgement else {}
-        # The verdict may be that of an equal, which came first.
-        emit("candidate", text=entry.diff or "", **fields, **{**known, "name": entry.name})
+        verdict = _describe_verdict(judgement) if judgement else {}
+        # The judgement may be that of an equal candidate with another name.
+        record("candidate", text=entry.diff or "", **facts, **{**verdict, "name": entry.name})
 
 
-def tell_unjudged(judgements: Iterable[Judgement]) -> list[str]:
-    """A line on candidates that nobody could judge, for reasons of ours."""
-    known = list(judgements)
-    reasons = [each.rejection.message for each in known if each.is_unjudged and each.rejection]
-    if not reasons:
-        return []
-    others = len(set(reasons)) - 1
-    more = f" (and {others} other reason{'s' if others > 1 else ''})" if others else ""
-    count = f"{len(reasons)} of {len(known)} candidate{'s' if len(known) > 1 else ''}"
-    told = f"{count} could not be judged, through no fault of theirs"
-    return [f"{told}; of the first one: {reasons[0]}{more}"]
-
-
-def tell_unread(paths: Sequence[str]) -> list[str]:
-    """A line on editable files that nobody who proposes is shown."""
-    if not paths:
-        return []
-    more = f" and {len(paths) - MOST_PATHS} more" if len(paths) > MOST_PATHS else ""
-    return [
-        f"not shown to who proposes, since it isn't UTF-8: {', '.join(paths[:MOST_PATHS])}{more}"
-    ]
-
-
-def _verdict(judgement: Judgement) -> dict[str, Any]:
+def _describe_verdict(judgement: Judgement) -> dict[str, Any]:
     rejection, measured = judgement.rejection, judgement.measurement
     estimate = measured.estimate if measured else None
     return {
@@ -108,3 +76,31 @@ def _verdict(judgement: Judgement) -> dict[str, Any]:
         "sessions": estimate.sessions if estimate else None,
         "adopt": measured.adopt if measured else None,
     }
+
+
+def describe_unjudged(judgements: Iterable[Judgement]) -> list[str]:
+    """Return a note on candidates that the evaluator failed to judge; empty if there are none."""
+    all_judgements = list(judgements)
+    reasons = [
+        judgement.rejection.message
+        for judgement in all_judgements
+        if judgement.is_unjudged and judgement.rejection
+    ]
+    if not reasons:
+        return []
+    further = len(set(reasons)) - 1
+    more = f" (and {further} other reason{'s' if further > 1 else ''})" if further else ""
+    total = len(all_judgements)
+    count = f"{len(reasons)} of {total} candidate{'s' if total > 1 else ''}"
+    text = f"{count} could not be judged, through no fault of theirs"
+    return [f"{text}; of the first one: {reasons[0]}{more}"]
+
+
+def describe_unread(paths: Sequence[str]) -> list[str]:
+    """Return a note on editable files that proposers aren't shown; empty if there are none."""
+    if not paths:
+        return []
+    more = f" and {len(paths) - MOST_PATHS} more" if len(paths) > MOST_PATHS else ""
+    return [
+        f"not shown to the proposer, since it isn't UTF-8: {', '.join(paths[:MOST_PATHS])}{more}"
+    ]

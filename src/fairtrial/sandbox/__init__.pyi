@@ -42,7 +42,6 @@ from fairtrial.sandbox.host_busy import (
     describe_timing_process as describe_timing_process,
 )
 from fairtrial.sandbox.host_lock import (
-    GOING_ON as GOING_ON,
     WAITING as WAITING,
     HostLock as HostLock,
     Lease as Lease,

@@ -24,6 +24,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fairtrial.core import Emit, HostWaitEnded, HostWaitStarted
 from fairtrial.sandbox.shared_files import SharedFile, open_shared_fifo, open_shared_file
 
 HOST_FOLDER = Path("/tmp")
@@ -36,7 +37,6 @@ FIRST_POLL_S, MAX_POLL_S, MAX_FIFO_WAIT_S = 0.0005, 0.01, 1.0
 NOTIFY_AFTER_S, NOTIFY_AGAIN_S = 3.0, 60.0
 """When a waiting caller is notified: after this time, and how long later again."""
 WAITING = "waiting: another fairtrial is timing (process {})"
-GOING_ON = "going on: the machine is free"
 NOTE_BYTES, PID_BYTES = 64, 16
 MAX_ANCESTORS = 16
 
@@ -73,14 +73,12 @@ class HostLock:
     """The lock of this host.
 
     folder: where its files are; tests use folders of their own
-    notify: called now and then with a message while another process times
+    emit: called with events while another process times, and when it has ended
     """
 
-    def __init__(
-        self, folder: Path | None = None, notify: Callable[[str], None] | None = None
-    ) -> None:
+    def __init__(self, folder: Path | None = None, emit: Emit | None = None) -> None:
         self._folder = HOST_FOLDER if folder is None else folder
-        self._notify = notify
+        self._emit = emit
         self._notified_s, self._is_notified = -math.inf, False
 
     def find_timing_process(self, own_pid: int | None = None) -> int | None:
@@ -161,9 +159,9 @@ class HostLock:
             with ExitStack() as opened:
                 files = _Files(self._folder, opened)
                 await _wait_for_lock(files.gate, fcntl.LOCK_EX, files.bell, self._notify_waiting)
-                if self._notify is not None and self._is_notified:
+                if self._emit is not None and self._is_notified:
                     self._is_notified = False
-                    self._notify(GOING_ON)
+                    self._emit(HostWaitEnded())
                 if side == fcntl.LOCK_EX:
                     _write_note(files.gate, drain_max_s)
                     opened.enter_context(open_shared_fifo(self._folder / BELL, os.O_RDWR))
@@ -175,11 +173,11 @@ class HostLock:
     def _notify_waiting(self) -> None:
         """Notify the caller of the process that we wait for, at most every `NOTIFY_AGAIN_S`."""
         now_s = time.monotonic()
-        if self._notify is not None and now_s - self._notified_s >= NOTIFY_AGAIN_S:
+        if self._emit is not None and now_s - self._notified_s >= NOTIFY_AGAIN_S:
             pid = self.find_timing_process()
             if pid is not None:
                 self._notified_s, self._is_notified = now_s, True
-                self._notify(WAITING.format(pid))
+                self._emit(HostWaitStarted(pid))
 
 
 class _Files:

@@ -221,15 +221,15 @@ from fairtrial.study.runner.run import (
 from fairtrial.study.runner.run_settings import (
     RunSettings as RunSettings,
 )
+from fairtrial.study.runner.seeding import (
+    reproducible_seed as reproducible_seed,
+)
 from fairtrial.study.runner.session_settings import (
     restore_settings as restore_settings,
 )
 from fairtrial.study.runner.study_status import (
     StudyStatus as StudyStatus,
     read_status as read_status,
-)
-from fairtrial.study.runner.seeding import (
-    reproducible_seed as reproducible_seed,
 )
 from fairtrial.study.tables.bundle import (
     bundle_results as bundle_results,

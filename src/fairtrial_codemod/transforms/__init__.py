@@ -1,8 +1,6 @@
-"""Source transformations for known slow patterns, a small module for each family.
+"""Source transformations for slow patterns, one module for each.
 
-`ast` decides, libcst writes: a transformation finds changes in the syntax tree, and `writing` puts
-them into the source without touching anything else. What several of them have to know of code (is
-it hashable, may it change meanwhile, has it effects) is answered once, in `analysis`. Each is as
-careful as syntax allows: names that are shadowed, captured by a closure or changed in between are
-left alone. What syntax can't tell (does it overload an operator?) the arena finds out.
+Each finds places in the syntax tree and returns what to write there; `analysis` answers whether
+that is safe, as far as syntax shows. What syntax can't show is stated as an assumption of the
+candidate, and checked by the tests of the user.
 """

@@ -1,92 +1,106 @@
-"""Work that is the same in every round of a loop: done before it."""
+"""Compute what is the same in every round of a loop once, before the loop."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-from fairtrial_codemod.transforms.analysis.effects import is_asked_later, is_untouched
-from fairtrial_codemod.transforms.analysis.kinds import is_optional
-from fairtrial_codemod.transforms.analysis.matching import match
-from fairtrial_codemod.transforms.analysis.scopes import own_nodes, scopes_of
-from fairtrial_codemod.transforms.analysis.source import (
-    LOOPS,
-    Change,
-    Comprehension,
-    Edit,
-    Loop,
-    Source,
-    catches,
+from fairtrial_codemod.analysis.code_patterns import match_code
+from fairtrial_codemod.analysis.effects import (
+    is_left_meanwhile,
+    is_read_later,
+    is_unchanged,
+    is_unchanged_attribute,
+    may_change_shared,
 )
-from fairtrial_codemod.transforms.analysis.uses import Scope
+from fairtrial_codemod.analysis.function_scope import FunctionScope, list_scopes
+from fairtrial_codemod.analysis.python_facts import is_optional
+from fairtrial_codemod.analysis.source_file import (
+    CodeChange,
+    ComprehensionNode,
+    LoopNode,
+    SourceFile,
+    TextEdit,
+    catches_errors,
+)
 
 _NUMBERS = ("len", "sum", "max", "min")
 _COLLECTIONS = ("sorted", "set", "list", "tuple", "frozenset")
-_TEXTS = ("lower", "upper", "casefold", "strip", "lstrip", "rstrip", "title", "capitalize")
-"""Methods of texts: nothing that can be changed has them."""
-_ASKING = ("isinstance", "issubclass", "hasattr", "callable", "type", "bool", "id")
-_MODULES = ("math", "cmath", "operator", "itertools", "bisect", "heapq", "functools")
-"""Modules whose functions nobody replaces."""
+_TEXT_METHODS = ("lower", "upper", "casefold", "strip", "lstrip", "rstrip", "title", "capitalize")
+_TYPE_TESTS = ("isinstance", "issubclass", "hasattr", "callable", "type", "bool", "id")
+AnyLoop = LoopNode | ComprehensionNode
 
 
-def find_hoists(source: Source) -> Iterator[Change]:
-    """``x / sum(items)`` in a loop that doesn't change `items`."""
-    for scope in scopes_of(source):
-        groups: dict[tuple[str, ast.AST], list[ast.Call]] = {}
-        for node in own_nodes(scope, ast.Call):
-            around = _hoistable(scope, node)
-            if around is None or not scope.can_precede(around):
+def find_hoists(source: SourceFile) -> Iterator[CodeChange]:
+    """Find ``x / sum(items)`` in loops that don't change `items`."""
+    for scope in list_scopes(source):
+        groups: dict[tuple[str, AnyLoop], list[ast.Call]] = {}
+        for node in scope.own_nodes(ast.Call):
+            loop = _find_loop(scope, node)
+            if loop is None or not scope.can_insert_before(loop):
                 continue
-            if not _is_guarded(scope, node, around):
-                groups.setdefault((ast.dump(node), around), []).append(node)
+            if not _is_guarded(scope, node, loop):
+                groups.setdefault((ast.dump(node), loop), []).append(node)
         taken: list[str] = []
         for (_, loop), calls in groups.items():
-            yield _hoist(scope, loop, calls, taken)
+            yield _write_hoist(scope, loop, calls, taken)
 
 
-def _hoistable(scope: Scope, call: ast.Call) -> Loop | Comprehension | None:
-    """The outermost loop in which a call gives the same each time."""
+def _find_loop(scope: FunctionScope, call: ast.Call) -> AnyLoop | None:
+    """Return the largest loop in which a call has the same result each time."""
     match call:
-        case ast.Call(func=ast.Name(id=name), args=[ast.Name(id=items)], keywords=[]):
+        case ast.Call(
+            func=ast.Name(id=name), args=[ast.Name() | ast.Attribute() as items], keywords=[]
+        ):
             pass
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=items), attr=name), keywords=[]):
-            is_plain = all(isinstance(each, ast.Constant) for each in call.args)
-            return _same_text(scope, call, items) if name in _TEXTS and is_plain else None
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=text), attr=name), keywords=[]):
+            is_plain = all(isinstance(argument, ast.Constant) for argument in call.args)
+            is_method = name in _TEXT_METHODS and is_plain
+            return _find_text_loop(scope, call, text) if is_method else None
         case _:
             return None
     if name not in _NUMBERS + _COLLECTIONS or not scope.source.is_builtin(name):
         return None
-    if name in _COLLECTIONS and not _only_asked(scope, call):
+    if name in _COLLECTIONS and not _is_only_read(scope, call):
         return None
     best = None
     for loop in reversed(scope.loops(call)):
-        if not is_untouched(scope, items, loop) or _is_made_in(scope, items, loop):
+        if not _is_same(scope, items, loop):
             break
-        # Of nothing there is no largest; but then the loop over it has no rounds.
-        if name not in ("max", "min") or _goes_through(loop, items):
+        # Nothing has a maximum if it is empty; but then a loop over it has no rounds.
+        if name not in ("max", "min") or _iterates(loop, items):
             best = loop
     return best
 
 
-def _same_text(scope: Scope, call: ast.Call, name: str) -> Loop | Comprehension | None:
-    """The outermost loop in which a text is always the same one."""
+def _is_same(scope: FunctionScope, items: ast.expr, loop: AnyLoop) -> bool:
+    if isinstance(items, ast.Name):
+        is_assigned = _is_assigned_in(scope, items.id, loop)
+        return not is_assigned and is_unchanged(scope, items.id, loop)
+    assert isinstance(items, ast.Attribute)
+    is_kept = is_unchanged_attribute(scope, items, loop) and not is_left_meanwhile(scope, loop)
+    return is_kept and not may_change_shared(scope, loop)
+
+
+def _find_text_loop(scope: FunctionScope, call: ast.Call, name: str) -> AnyLoop | None:
+    """Return the largest loop in which a string is always the same."""
     best = None
     for loop in reversed(scope.loops(call)):
-        if not scope.is_local(name) or _is_made_in(scope, name, loop):
+        if not scope.is_local(name) or _is_assigned_in(scope, name, loop):
             break
-        if is_asked_later(scope, name, loop):
+        if is_read_later(scope, name, loop):
             break
         best = loop
     return best
 
 
-def _is_made_in(scope: Scope, name: str, loop: ast.AST) -> bool:
+def _is_assigned_in(scope: FunctionScope, name: str, loop: ast.AST) -> bool:
     inside = set(ast.walk(loop))
-    return any(each in inside for each in scope.bindings(name))
+    return any(bound in inside for bound in scope.bindings(name))
 
 
-def _only_asked(scope: Scope, call: ast.Call) -> bool:
-    """Whether a collection is not kept or changed by whoever asked for it."""
+def _is_only_read(scope: FunctionScope, call: ast.Call) -> bool:
+    """Return whether the collection that a call makes is neither stored nor changed."""
     match scope.source.parents[call]:
         case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[it]):
             return it is call
@@ -101,49 +115,54 @@ def _only_asked(scope: Scope, call: ast.Call) -> bool:
     return False
 
 
-def _is_guarded(scope: Scope, call: ast.Call, loop: Loop | Comprehension) -> bool:
-    """Whether a call is made only if what it is made with allows for it, as far as one sees."""
-    given = call.args[0] if isinstance(call.func, ast.Name) else _value(call.func)
-    name = given.id if isinstance(given, ast.Name) else ""
-    if _may_be_none(scope, name) and not _goes_through(loop, name):
+def _get_subject(call: ast.Call) -> ast.expr:
+    """Return the object that a call reads."""
+    return call.func.value if isinstance(call.func, ast.Attribute) else call.args[0]
+
+
+def _is_guarded(scope: FunctionScope, call: ast.Call, loop: AnyLoop) -> bool:
+    """Return whether a call is made only if a test of its object allows it."""
+    subject = _get_subject(call)
+    text = ast.unparse(subject)
+    if isinstance(subject, ast.Name) and _may_be_none(scope, text) and not _iterates(loop, subject):
         return True
 
-    def speaks_of(test: ast.AST) -> bool:
-        return any(_asks_for(scope, each) for each in scope.mentions(name, test))
+    def tests_type(test: ast.AST) -> bool:
+        return any(
+            _is_type_test(scope, node)
+            for node in ast.walk(test)
+            if isinstance(node, ast.Name | ast.Attribute) and ast.unparse(node) == text
+        )
 
     below: ast.AST = call
-    for each in scope.source.around(call):
-        if catches(each) or any(map(speaks_of, _conditions(scope, each, below))):
+    for up in scope.source.ancestors(call):
+        if catches_errors(up) or any(map(tests_type, _list_conditions(scope, up, below))):
             return True
-        if each is loop:
+        if up is loop:
             break
-        below = each
+        below = up
     return any(
-        speaks_of(each)
-        for given in _iterables(loop)
-        for each in ast.walk(given)
-        if isinstance(each, ast.BoolOp | ast.IfExp)
+        tests_type(node)
+        for iterable in _list_iterables(loop)
+        for node in ast.walk(iterable)
+        if isinstance(node, ast.BoolOp | ast.IfExp)
     )
 
 
-def _asks_for(scope: Scope, mention: ast.Name) -> bool:
-    """Whether a mention asks what kind of thing it is; most other uses would fail by themselves."""
+def _is_type_test(scope: FunctionScope, mention: ast.expr) -> bool:
+    """Return whether a mention tests the type or the truth of an object."""
     match scope.source.parents[mention]:
         case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[it]):
             return it is not mention
         case ast.Call(func=ast.Name(id=name)):
-            return name in _ASKING
+            return name in _TYPE_TESTS
         case ast.Subscript() | ast.Attribute() | ast.For() | ast.comprehension() | ast.Call():
             return False
     return True
 
 
-def _value(attribute: ast.expr) -> ast.expr | None:
-    return attribute.value if isinstance(attribute, ast.Attribute) else None
-
-
-def _conditions(scope: Scope, around: ast.AST, below: ast.AST) -> list[ast.expr]:
-    """What is tested before one comes from there to what is below."""
+def _list_conditions(scope: FunctionScope, around: ast.AST, below: ast.AST) -> list[ast.expr]:
+    """Return the conditions that are tested before control reaches a part of a node."""
     tests: list[ast.expr] = []
     match around:
         case ast.BoolOp(values=values):
@@ -153,99 +172,54 @@ def _conditions(scope: Scope, around: ast.AST, below: ast.AST) -> list[ast.expr]
         case ast.comprehension(ifs=ifs):
             tests += ifs[: ifs.index(below)] if below in ifs else []
         case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-            tests += [test for each in around.generators if each is not below for test in each.ifs]
+            tests += [test for part in around.generators if part is not below for test in part.ifs]
     if isinstance(below, ast.stmt):
-        block = scope.source.block_of(below)
-        before = block[: block.index(below)] if below in block else []
-        tests += [each.test for each in before if isinstance(each, ast.If | ast.Assert)]
+        preceding = scope.source.get_preceding(below)
+        tests += [node.test for node in preceding if isinstance(node, ast.If | ast.Assert)]
     return tests
 
 
-def _iterables(loop: ast.AST) -> list[ast.expr]:
+def _list_iterables(loop: ast.AST) -> list[ast.expr]:
     if isinstance(loop, ast.For | ast.AsyncFor):
         return [loop.iter]
-    return [each.iter for each in getattr(loop, "generators", ())]
+    return [part.iter for part in getattr(loop, "generators", ())]
 
 
-def _may_be_none(scope: Scope, name: str) -> bool:
-    """Whether it is a parameter that need not be given, and nothing is put in its place."""
+def _may_be_none(scope: FunctionScope, name: str) -> bool:
+    """Return whether a parameter may be None, and the function gives it no other value."""
     parameter = scope.parameter(name)
     if parameter is None or scope.bindings(name):
         return False
-    said = "" if parameter.annotation is None else ast.unparse(parameter.annotation)
-    return is_optional(scope.function, parameter) or "None" in said or "Optional" in said
+    annotation = "" if parameter.annotation is None else ast.unparse(parameter.annotation)
+    is_none = is_optional(scope.function, parameter)
+    return is_none or "None" in annotation or "Optional" in annotation
 
 
-def _goes_through(loop: ast.AST, items: str) -> bool:
-    """Whether a loop has a round for each of the items, and so none if there are none."""
-    given = loop.iter if isinstance(loop, ast.For) else None
+def _iterates(loop: ast.AST, items: ast.expr) -> bool:
+    """Return whether a loop has a round for each of the items, and so none without items."""
+    iterable = loop.iter if isinstance(loop, ast.For) else None
     if isinstance(loop, ast.ListComp | ast.SetComp | ast.DictComp):
-        given = loop.generators[0].iter
-    if given is None:
+        iterable = loop.generators[0].iter
+    if iterable is None:
         return False
-    if isinstance(given, ast.Name) and given.id == items:
-        return True
-    return any(
-        match(pattern, given) is not None
-        for pattern in (f"enumerate({items})", f"range(len({items}))", f"reversed({items})")
-    )
+    text = ast.unparse(items)
+    forms = (text, f"enumerate({text})", f"range(len({text}))", f"reversed({text})")
+    return any(match_code(form, iterable) is not None for form in forms)
 
 
-def _hoist(scope: Scope, loop: ast.AST, calls: list[ast.Call], taken: list[str]) -> Change:
-    source = scope.source
-    call = calls[0]
-    match call:
-        case ast.Call(func=ast.Name(id="max" | "min" as builtin), args=[ast.Name(id=given)]):
-            name = source.fresh(f"{given}_{builtin}", *taken)
-            code = f"{name} = {builtin}({given}, default=None)"
-        case (
-            ast.Call(func=ast.Name(id=word), args=[ast.Name(id=given)])
-            | ast.Call(func=ast.Attribute(value=ast.Name(id=given), attr=word))
-        ):
-            name = source.fresh(f"{given}_{word}", *taken)
-            code = f"{name} = {source.say(call)}"
-        case _:
-            raise AssertionError(call)
+def _write_hoist(
+    scope: FunctionScope, loop: AnyLoop, calls: list[ast.Call], taken: list[str]
+) -> CodeChange:
+    source, call = scope.source, calls[0]
+    subject = _get_subject(call)
+    label = subject.attr if isinstance(subject, ast.Attribute) else ast.unparse(subject)
+    function = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
+    name = source.make_name(f"{label.lstrip('_')}_{function}", *taken)
     taken.append(name)
-    edits: list[Edit] = [("before", source.statement_of(loop), code)]
-    edits += [("replace", each, name) for each in calls]
-    what = f"{source.say(call)} is computed once, before the loop"
-    return Change(what, call.lineno, scope.name, tuple(edits))
-
-
-def find_lookups(source: Source) -> Iterator[Change]:
-    """``math.sqrt`` in a loop: looked up once."""
-    for scope in scopes_of(source):
-        groups: dict[tuple[str, ast.AST], list[ast.Attribute]] = {}
-        for node in own_nodes(scope, ast.Attribute):
-            match node:
-                case ast.Attribute(value=ast.Name(id=module), ctx=ast.Load()):
-                    loops = scope.loops(node)
-                    is_known = module in _MODULES and _has_all(source, module)
-                    if loops and is_known and isinstance(loops[0], LOOPS):
-                        key = (f"{module}.{node.attr}", loops[0])
-                        groups.setdefault(key, []).append(node)
-        for (dotted, loop), nodes in groups.items():
-            name = source.fresh(dotted.replace(".", "_"))
-            edits: list[Edit] = [("before", loop, f"{name} = {dotted}")]
-            edits += [("replace", each, name) for each in nodes]
-            what = f"{dotted} is looked up once, before the loop"
-            yield Change(
-                what, loop.lineno if isinstance(loop, ast.stmt) else 0, scope.name, tuple(edits)
-            )
-
-
-def _has_all(source: Source, module: str) -> bool:
-    """Whether nothing says that a module may lack something: then it must be looked up there."""
-    for node in source.walk(source.tree):
-        match node:
-            case ast.Call(func=ast.Name(id="hasattr" | "getattr"), args=[ast.Name(id=asked), *_]):
-                if asked == module:
-                    return False
-            case ast.Attribute(attr="version_info") | ast.Name(id="version_info"):
-                return False
-            case ast.ExceptHandler(type=caught):
-                names = {each.id for each in ast.walk(caught or node) if isinstance(each, ast.Name)}
-                if "AttributeError" in names:
-                    return False
-    return source.has_import(module)
+    code = f"{name} = {source.render(call)}"
+    if function in ("max", "min"):
+        code = f"{name} = {function}({source.render(subject)}, default=None)"
+    edits: list[TextEdit] = [("before", source.get_statement(loop), code)]
+    edits += [("replace", node, name) for node in calls]
+    description = f"{source.render(call)} is computed once, before the loop"
+    return CodeChange(description, call.lineno, scope.name, tuple(edits))

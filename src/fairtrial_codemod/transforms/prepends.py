@@ -1,130 +1,107 @@
-"""Lists that grow in front: every other element moves. They grow behind, and are turned round."""
+"""Append to a list and reverse it once, instead of inserting each item at index 0."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-from fairtrial_codemod.transforms.analysis.matching import match
-from fairtrial_codemod.transforms.analysis.scopes import find_growing
-from fairtrial_codemod.transforms.analysis.source import LOOPS, Change, Edit, Loop, Source
-from fairtrial_codemod.transforms.analysis.uses import Scope, Use, is_fresh_list
+from fairtrial_codemod.analysis.code_patterns import match_code
+from fairtrial_codemod.analysis.function_scope import FunctionScope, NameUse, list_scopes
+from fairtrial_codemod.analysis.python_facts import is_new_list
+from fairtrial_codemod.analysis.source_file import (
+    LOOPS,
+    CodeChange,
+    LoopNode,
+    SourceFile,
+    TextEdit,
+)
 
 _FORMS = ("__l.insert(0, __x)", "__l = [__x] + __l")
 
 
-def find_prepends(source: Source) -> Iterator[Change]:
-    """``path.insert(0, x)`` in a loop in which nothing else happens to `path`."""
-    yield from find_growing(source, _grown_in, _turn)
+def find_prepends(source: SourceFile) -> Iterator[CodeChange]:
+    """Find ``path.insert(0, x)`` in loops that do nothing else with `path`."""
+    for scope in list_scopes(source):
+        done: set[tuple[str, LoopNode]] = set()
+        for node in scope.own_nodes(ast.stmt):
+            growth = match_prepend(node)
+            loop = _find_loop(scope, growth[0], node) if growth else None
+            if growth is None or loop is None or (growth[0], loop) in done:
+                continue
+            done.add((growth[0], loop))
+            change = _write_reversal(scope, growth[0], loop)
+            if change:
+                yield change
 
 
-def _grown_in(scope: Scope, node: ast.stmt) -> tuple[str, Loop] | None:
-    grown = _grows(node)
-    loop = _outermost(scope, grown[0], node) if grown else None
-    return (grown[0], loop) if grown and loop else None
-
-
-def _grows(node: ast.stmt) -> tuple[str, ast.expr] | None:
-    """The name that a statement adds to in front, and what it adds."""
+def match_prepend(node: ast.stmt) -> tuple[str, ast.expr] | None:
+    """Return the name that a statement inserts into at index 0, and the item."""
     for form in _FORMS:
-        found = match(form, node)
-        if (
-            found
-            and isinstance(found["__l"], ast.Name)
-            and not isinstance(found["__x"], ast.Starred)
-        ):
-            return found["__l"].id, found["__x"]
+        found = match_code(form, node)
+        name = found["__l"] if found else None
+        if found and isinstance(name, ast.Name) and not isinstance(found["__x"], ast.Starred):
+            return name.id, found["__x"]
     return None
 
 
-def _outermost(scope: Scope, name: str, node: ast.stmt) -> Loop | None:
-    """The largest loop around in which a name is only added to, or asked for its length."""
+def _find_loop(scope: FunctionScope, name: str, node: ast.stmt) -> LoopNode | None:
+    """Return the largest loop around that only inserts into a list or reads its length."""
     best = None
     for loop in reversed(scope.loops(node)):
         if not isinstance(loop, LOOPS):
             break
-        if not all(_is_fine(scope, each, name) for each in scope.mentions(name, loop)):
+        if not all(_is_allowed(scope, mention) for mention in scope.mentions(name, loop)):
             break
         best = loop
     return best
 
 
-def _is_fine(scope: Scope, mention: ast.Name, name: str) -> bool:
-    statement = scope.source.statement_of(mention)
-    grown = _grows(statement)
-    if grown and grown[0] == name:
-        return mention not in set(ast.walk(grown[1])) or _is_asked(scope, mention)
-    return _is_asked(scope, mention)
-
-
-def _is_asked(scope: Scope, mention: ast.Name) -> bool:
-    """Whether only its length matters, which is the same from both ends."""
+def _is_allowed(scope: FunctionScope, mention: ast.Name) -> bool:
+    growth = match_prepend(scope.source.get_statement(mention))
+    if growth and growth[0] == mention.id and mention not in set(ast.walk(growth[1])):
+        return True
     match scope.source.parents[mention]:
         case ast.Call(func=ast.Name(id="len"), args=[it]) if it is mention:
             return scope.source.is_builtin("len")
-    return isinstance(mention.ctx, ast.Load) and scope.is_truth(mention)
+    return isinstance(mention.ctx, ast.Load) and scope.is_truth_test(mention)
 
 
-def _turn(scope: Scope, name: str, loop: Loop) -> Change | None:
+def _write_reversal(scope: FunctionScope, name: str, loop: LoopNode) -> CodeChange | None:
     source = scope.source
-    first = _first(scope, name, loop)
-    if (
-        first is None
-        or source.is_watched(loop)
-        or loop.orelse
-        or _is_seen_before(scope, name, loop)
-    ):
+    start = _get_start(scope, name, loop)
+    if start is None or source.is_error_caught(loop) or loop.orelse:
         return None
-    edits: list[Edit] = []
-    if not isinstance(first, ast.List) or len(first.elts) > 1 or _is_used_before(scope, name, loop):
+    earlier = [
+        mention
+        for mention in scope.mentions(name)
+        if (mention.lineno, mention.col_offset) < (loop.lineno, loop.col_offset)
+        if scope.classify(mention) is not NameUse.BIND
+    ]
+    allowed = (NameUse.READ, NameUse.TEST, NameUse.METHOD)
+    if scope.has_alias(name) or any(scope.classify(node) not in allowed for node in earlier):
+        return None
+    edits: list[TextEdit] = []
+    if not isinstance(start, ast.List) or len(start.elts) > 1 or earlier:
         edits.append(("before", loop, f"{name}.reverse()"))
-    for statement in _statements(scope, name, loop):
-        grown = _grows(statement)
-        if grown:
-            edits.append(("replace", statement, f"{name}.append({source.say(grown[1])})"))
+    statements = {source.get_statement(mention) for mention in scope.mentions(name, loop)}
+    for statement in sorted(statements - {loop}, key=lambda node: node.lineno):
+        growth = match_prepend(statement)
+        if growth:
+            edits.append(("replace", statement, f"{name}.append({source.render(growth[1])})"))
     edits.append(("after", loop, f"{name}.reverse()"))
-    what = f"{name} grows behind and is reversed after the loop"
-    return Change(what, loop.lineno, scope.name, tuple(edits))
+    description = f"{name} is appended to and reversed after the loop"
+    return CodeChange(description, loop.lineno, scope.name, tuple(edits))
 
 
-def _statements(scope: Scope, name: str, loop: Loop) -> list[ast.stmt]:
-    found = {scope.source.statement_of(each) for each in scope.mentions(name, loop)}
-    return sorted(found - {loop}, key=lambda each: each.lineno)
-
-
-def _first(scope: Scope, name: str, loop: Loop) -> ast.expr | None:
-    """The new list that a name stands for when the loop begins, if it is bound nowhere else."""
+def _get_start(scope: FunctionScope, name: str, loop: LoopNode) -> ast.expr | None:
+    """Return the new list that a name stands for when the loop begins, if bound nowhere else."""
     if not scope.is_local(name) or scope.parameter(name):
         return None
     inside = set(ast.walk(loop))
-    outer = [each for each in scope.bindings(name) if each not in inside]
+    outer = [bound for bound in scope.bindings(name) if bound not in inside]
     if len(outer) != 1:
         return None
-    value = scope.assignment(outer[0])
-    block = scope.source.block_of(loop)
-    statement = scope.source.statement_of(outer[0])
-    if statement not in block or block.index(statement) > block.index(loop):
+    value = scope.get_value(outer[0])
+    if scope.source.get_statement(outer[0]) not in scope.source.get_preceding(loop):
         return None
-    return value if is_fresh_list(value, scope.source) else None
-
-
-def _before(scope: Scope, name: str, loop: Loop) -> list[ast.Name]:
-    """Where else than in its binding it is mentioned, up to the loop."""
-    return [
-        each
-        for each in scope.mentions(name)
-        if (each.lineno, each.col_offset) < (loop.lineno, loop.col_offset)
-        if scope.use(each) is not Use.BIND
-    ]
-
-
-def _is_seen_before(scope: Scope, name: str, loop: Loop) -> bool:
-    """Whether somebody else may hold the list when the loop begins."""
-    return scope.has_alias(name) or any(
-        scope.use(each) not in (Use.READ, Use.TEST, Use.METHOD)
-        for each in _before(scope, name, loop)
-    )
-
-
-def _is_used_before(scope: Scope, name: str, loop: Loop) -> bool:
-    return bool(_before(scope, name, loop))
+    return value if is_new_list(value, scope.source) else None

@@ -1,145 +1,149 @@
-"""Lists that are used at both ends, or grow by copying: deques and `append`."""
+"""Replace lists that shrink or grow in front by deques, and copies that grow by `append`."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-from fairtrial_codemod.transforms.analysis.lives import lives_of
-from fairtrial_codemod.transforms.analysis.matching import match
-from fairtrial_codemod.transforms.analysis.scopes import own_nodes, scopes_of
-from fairtrial_codemod.transforms.analysis.source import Change, Edit, Source
-from fairtrial_codemod.transforms.analysis.uses import Scope, Use, is_fresh_list
+from fairtrial_codemod.analysis.code_patterns import match_code
+from fairtrial_codemod.analysis.function_scope import FunctionScope, NameUse, list_scopes
+from fairtrial_codemod.analysis.python_facts import is_new_list
+from fairtrial_codemod.analysis.source_file import CodeChange, SourceFile, TextEdit
 
-_SAME = {"append", "extend", "clear", "count", "remove", "reverse"}
-"""Methods that a deque has, too, and that do the same."""
-_ASKING = {"len", "list", "tuple", "set", "sum", "max", "min", "sorted", "any", "all", "bool"}
+_SAME_METHODS = {"append", "extend", "clear", "count", "remove", "reverse"}
+"""Methods that lists and deques share."""
+_READING_BUILTINS = {"len", "list", "tuple", "set", "sum", "max", "min", "sorted", "any", "all"}
+_READING_BUILTINS |= {"bool"}
 
 
-def find_queues(source: Source) -> Iterator[Change]:
-    """``queue.pop(0)``: every other element moves up. A deque takes it from the end."""
+def find_deques(source: SourceFile) -> Iterator[CodeChange]:
+    """Find ``queue.pop(0)`` and ``queue.insert(0, x)`` in loops, which move all other items."""
     if not source.can_import("collections.deque"):
         return
-    for scope in scopes_of(source):
-        used = [
-            found["__l"]
-            for node in source.walk(scope.function)
+    for scope in list_scopes(source):
+        names = {
+            found["__l"].id
+            for node in scope.own_nodes(ast.Call)
             for pattern in ("__l.pop(0)", "__l.insert(0, __x)")
-            if isinstance(node, ast.Call) and scope.loops(node)
-            if (found := match(pattern, node)) and isinstance(found["__l"], ast.Name)
-        ]
-        for name in sorted({each.id for each in used}):
-            for life in lives_of(scope, name):
-                is_used = any(each in used for each in life.mentions(name))
-                change = _make_deque(life, name) if is_used else None
-                if change:
-                    yield change
+            if scope.loops(node)
+            if (found := match_code(pattern, node)) and isinstance(found["__l"], ast.Name)
+        }
+        for name in sorted(names):
+            change = _make_deque(scope, name)
+            if change:
+                yield change
 
 
-def _make_deque(scope: Scope, name: str) -> Change | None:
+def _make_deque(scope: FunctionScope, name: str) -> CodeChange | None:
     if not scope.is_local(name) or scope.parameter(name):
         return None
-    edits: list[Edit] = []
+    edits: list[TextEdit] = []
     for mention in scope.mentions(name):
-        edit = _edit_of(scope, mention)
-        if edit is None:
+        more = _change_mention(scope, mention)
+        if more is None:
             return None
-        edits += edit
-    what = f"{name} is a deque"
+        edits += more
     line = scope.mentions(name)[0].lineno
-    return Change(what, line, scope.name, tuple(edits), ("collections.deque",))
+    imports = ("collections.deque",)
+    return CodeChange(f"{name} is a deque", line, scope.name, tuple(edits), imports)
 
 
-def _edit_of(scope: Scope, mention: ast.Name) -> list[Edit] | None:
-    """What becomes of one mention, if a deque can do what the list does there."""
+def _change_mention(scope: FunctionScope, mention: ast.Name) -> list[TextEdit] | None:
+    """Return the edits that let a deque do what the list does; None if it can't."""
     source, parent = scope.source, scope.source.parents[mention]
-    match scope.use(mention):
-        case Use.BIND:
-            value = scope.assignment(mention)
-            if value is None or not is_fresh_list(value, source):
+    match scope.classify(mention):
+        case NameUse.BIND:
+            value = scope.get_value(mention)
+            if value is None or not is_new_list(value, source):
                 return None
-            copied = match("list(__i)", value)
+            copied = match_code("list(__i)", value)
             is_empty = isinstance(value, ast.List) and not value.elts
-            given = "" if is_empty else source.say(copied["__i"] if copied else value)
-            code = f"{mention.id} = deque({given})"
-            return [("replace", source.statement_of(mention), code)]
-        case Use.METHOD:
-            return _method_of(scope, mention)
-        case Use.TEST:
+            items = "" if is_empty else source.render(copied["__i"] if copied else value)
+            statement = source.get_statement(mention)
+            if isinstance(statement, ast.AnnAssign):  # its annotation says that it is a list
+                return [("replace", statement, f"{mention.id} = deque({items})")]
+            return [("replace", value, f"deque({items})")]
+        case NameUse.METHOD:
+            return _change_method(scope, mention)
+        case NameUse.TEST:
             return []
-        case Use.READ if isinstance(parent, ast.FormattedValue):
-            return None  # it would show
-        case Use.READ if isinstance(parent, ast.Subscript):
-            index = ast.unparse(parent.slice)
-            return [] if index in ("0", "-1") else None
-        case Use.READ if isinstance(parent, ast.Call):
-            return [] if isinstance(parent.func, ast.Name) and parent.func.id in _ASKING else None
-        case Use.READ if isinstance(parent, ast.For):
-            # A deque can't be changed while it is gone through.
+        case NameUse.READ if isinstance(parent, ast.FormattedValue):
+            return None  # the text would differ
+        case NameUse.READ if isinstance(parent, ast.Subscript):
+            return [] if ast.unparse(parent.slice) in ("0", "-1") else None
+        case NameUse.READ if isinstance(parent, ast.Call):
+            is_plain = isinstance(parent.func, ast.Name) and parent.func.id in _READING_BUILTINS
+            return [] if is_plain else None
+        case NameUse.READ if isinstance(parent, ast.For):
+            # A deque can't be changed while it is iterated.
             inside = scope.mentions(mention.id, parent)
-            is_changed = any(scope.use(each) is Use.METHOD for each in inside)
+            is_changed = any(scope.classify(node) is NameUse.METHOD for node in inside)
             return None if is_changed else []
-        case Use.READ:
+        case NameUse.READ:
             return []
     return None
 
 
-def _method_of(scope: Scope, mention: ast.Name) -> list[Edit] | None:
-    method, call = scope.method(mention)
-    arguments = [ast.unparse(each) for each in call.args]
+def _change_method(scope: FunctionScope, mention: ast.Name) -> list[TextEdit] | None:
+    method, call = scope.get_method_call(mention)
+    arguments = [ast.unparse(argument) for argument in call.args]
     if call.keywords:
         return None
-    if method == "pop" and not _is_asked_before(scope, mention):
+    if method == "pop" and not _is_tested_before(scope, mention):
         return None
     if method == "pop" and arguments == ["0"]:
         return [("replace", call, f"{mention.id}.popleft()")]
     if method == "insert" and len(arguments) == 2 and arguments[0] == "0":
-        return [("replace", call, f"{mention.id}.appendleft({scope.source.say(call.args[1])})")]
-    is_same = method in _SAME or (method == "pop" and not arguments)
+        return [("replace", call, f"{mention.id}.appendleft({scope.source.render(call.args[1])})")]
+    is_same = method in _SAME_METHODS or (method == "pop" and not arguments)
     return [] if is_same else None
 
 
-def _is_asked_before(scope: Scope, mention: ast.Name) -> bool:
-    """Whether a condition around speaks of the queue: an empty deque fails in other words."""
+def _is_tested_before(scope: FunctionScope, mention: ast.Name) -> bool:
+    """Return whether a condition mentions the queue: an empty deque has another message."""
     return any(
-        isinstance(each, ast.While | ast.If | ast.IfExp) and scope.mentions(mention.id, each.test)
-        for each in scope.source.around(mention)
+        isinstance(up, ast.While | ast.If | ast.IfExp) and scope.mentions(mention.id, up.test)
+        for up in scope.source.ancestors(mention)
     )
 
 
-def find_appends(source: Source) -> Iterator[Change]:
-    """``items = items + [x]`` in a loop copies the list each time."""
-    for scope in scopes_of(source):
-        for node in own_nodes(scope, ast.stmt):
-            for pattern in ("__l = __l + __m", "__l += __m"):
-                found = match(pattern, node)
-                if found and scope.loops(node):
-                    change = _append(scope, node, found["__l"], found["__m"])
-                    if change:
-                        yield change
+def find_appends(source: SourceFile) -> Iterator[CodeChange]:
+    """Find ``items = items + [x]`` in loops, which copies the list each time."""
+    for scope in list_scopes(source):
+        for node in scope.own_nodes(ast.stmt):
+            found = _match_growth(node)
+            if found and scope.loops(node):
+                change = _append(scope, node, *found)
+                if change:
+                    yield change
 
 
-def _append(scope: Scope, node: ast.stmt, items: ast.expr, added: ast.expr) -> Change | None:
+def _match_growth(node: ast.stmt) -> tuple[ast.expr, ast.expr] | None:
+    found = match_code("__l = __l + __m", node) or match_code("__l += __m", node)
+    return (found["__l"], found["__m"]) if found else None
+
+
+def _append(
+    scope: FunctionScope, node: ast.stmt, items: ast.expr, added: ast.expr
+) -> CodeChange | None:
     if not isinstance(items, ast.Name) or not _is_list(scope, added):
         return None
     parts = added.elts if isinstance(added, ast.List) else []
-    if any(isinstance(each, ast.Starred) for each in parts):
+    if any(isinstance(part, ast.Starred) for part in parts):
         return None
-    is_copied = isinstance(node, ast.Assign)
-    if len(parts) != 1 and not is_copied:
+    if len(parts) != 1 and not isinstance(node, ast.Assign):
         return None
-    if not _is_own(scope, items.id):
+    if not _is_private_list(scope, items.id):
         return None
+    code = f"{items.id} += {scope.source.render(added)}"
     if len(parts) == 1:
-        code = f"{items.id}.append({scope.source.say(parts[0])})"
-    else:
-        code = f"{items.id} += {scope.source.say(added)}"
-    what = f"{items.id} grows in place"
-    return Change(what, node.lineno, scope.name, (("replace", node, code),))
+        code = f"{items.id}.append({scope.source.render(parts[0])})"
+    description = f"{items.id} grows in place"
+    return CodeChange(description, node.lineno, scope.name, (("replace", node, code),))
 
 
-def _is_list(scope: Scope, added: ast.expr) -> bool:
-    """Whether it is a list beyond doubt: anything else may say itself what adding it means."""
+def _is_list(scope: FunctionScope, added: ast.expr) -> bool:
+    """Return whether an operand surely is a list: other types define what adding them means."""
     match added:
         case ast.List(elts=parts):
             return bool(parts)
@@ -148,38 +152,26 @@ def _is_list(scope: Scope, added: ast.expr) -> bool:
     return isinstance(added, ast.ListComp)
 
 
-def _is_own(scope: Scope, name: str) -> bool:
-    """Whether nobody else can hold the list that is changed in place."""
+def _is_private_list(scope: FunctionScope, name: str) -> bool:
+    """Return whether nobody else can hold the list that is changed in place."""
     if not scope.is_local(name) or scope.parameter(name):
         return False
     for mention in scope.mentions(name):
-        statement = scope.source.statement_of(mention)
-        grows = match("__l = __l + __m", statement) or match("__l += __m", statement)
-        if grows and isinstance(grows["__l"], ast.Name) and grows["__l"].id == name:
-            if any(
-                each.id == name for each in ast.walk(grows["__m"]) if isinstance(each, ast.Name)
-            ):
+        statement = scope.source.get_statement(mention)
+        growth = _match_growth(statement)
+        if growth and isinstance(growth[0], ast.Name) and growth[0].id == name:
+            if scope.mentions(name, growth[1]):
                 return False
             continue
-        match scope.use(mention):
-            case Use.BIND:
-                if not is_fresh_list(scope.assignment(mention), scope.source):
+        match scope.classify(mention):
+            case NameUse.BIND:
+                if not is_new_list(scope.get_value(mention), scope.source):
                     return False
-            case Use.GIVE:
-                if not isinstance(statement, ast.Return):
-                    return False
-            case Use.OTHER:
+            case NameUse.OTHER:
                 return False
-            case Use.READ if isinstance(scope.source.parents[mention], ast.For):
-                # Changed in place it would be longer while it is gone through.
-                if name in _grown_in(scope.source.parents[mention]):
+            case NameUse.READ if isinstance(scope.source.parents[mention], ast.For):
+                # Changed in place, it would grow while it is iterated.
+                loop = scope.source.parents[mention]
+                if any(isinstance(node.ctx, ast.Store) for node in scope.mentions(name, loop)):
                     return False
     return True
-
-
-def _grown_in(loop: ast.AST) -> set[str]:
-    return {
-        node.id
-        for node in ast.walk(loop)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }

@@ -9,7 +9,7 @@ from fairtrial import run_study
 from fairtrial.arena import ArenaSettings, Check, CodeProblem, open_arena, require_editable_files
 from fairtrial.cli.main import main
 from fairtrial.core import StudyError
-from fairtrial.optimize import Optimise
+from fairtrial.optimize import Optimizer
 from fairtrial.optimize.code_problem import BoundCode
 from fairtrial.study import Study
 from fairtrial.study.runner.bound_objects import make_problem
@@ -80,7 +80,7 @@ def test_every_command_and_every_study_refuses_it(project, monkeypatch, capsys):
         'bench: [{name: b, command: ["true"]}]\n'
     )
     (project / "own/s.yaml").write_text(
-        "study_id: s\ntitle: t\nagents: {opt: optimise}\n"
+        "study_id: s\ntitle: t\nagents: {opt: optimize}\n"
         "problems: {p: {use: code, options: {path: p.yaml}}}\n"
         "outcomes: [{name: speedup, source_table: evaluations}]\n"
     )
@@ -129,6 +129,6 @@ def test_a_problem_without_editable_files_is_refused_before_any_run(project):
     with pytest.raises(StudyError, match=r"problem_registry\.w\.editable: lib matches no file"):
         run_study(
             study,
-            agent_bindings={"opt": Optimise()},
+            agent_bindings={"opt": Optimizer()},
             problem_registry={"w": problem_of(project, "lib")},
         )

@@ -1,4 +1,4 @@
-"""The user's own files: changed as asked, merged or left alone; all of them or none (26)."""
+"""Applying edits to the user's files: changed, merged or left alone; all or none."""
 
 import errno
 import os
@@ -75,13 +75,13 @@ def test_what_was_edited_elsewhere_in_the_file_is_merged(user):
     user.write("src/ten.txt", TEN.replace("line 9\n", "mine\n"))
     applied = run(apply_to_tree, user.top, edits)
     assert applied.merged == applied.changed == ("src/ten.txt",)
-    assert applied.tell() == ["merged with your edits, which was not measured: src/ten.txt"]
+    assert applied.describe() == ["merged with your edits, which was not measured: src/ten.txt"]
     assert user.read("src/ten.txt") == WON.replace("line 9\n", "mine\n")
     # A second time there is nothing to do, and that is said.
     before = user.own()
     again = run(apply_to_tree, user.top, edits)
     assert again.changed == again.merged == ()
-    assert again.tell() == ["was in already: src/ten.txt"]
+    assert again.describe() == ["was in already: src/ten.txt"]
     assert user.own() == before
 
 
@@ -98,12 +98,12 @@ def test_a_merged_file_that_lost_its_mode_gets_it_again(user):
     assert run(apply_to_tree, user.top, edits).already == ("src/ten.txt",)
 
 
-def test_each_file_is_told_of_once(user):
+def test_each_file_is_named_once(user):
     user.snap()
     edits = user.edits({"src/ten.txt": WON, "other.txt": "won\n", "src/pkg/mod.py": "A = 2\n"})
     user.write("src/ten.txt", TEN.replace("line 9\n", "mine\n"))
     user.write("src/pkg/mod.py", "A = 2\n")
-    assert run(apply_to_tree, user.top, edits).tell() == [
+    assert run(apply_to_tree, user.top, edits).describe() == [
         "changed: other.txt",
         "merged with your edits, which was not measured: src/ten.txt",
         "was in already: src/pkg/mod.py",
@@ -132,14 +132,14 @@ def link_above(user):
 @pytest.mark.parametrize(
     ("meanwhile", "wanted", "words"),
     [
-        (lambda u: u.write("src/ten.txt", TEN.replace("line 2", "mine")), WON, "meets"),
+        (lambda u: u.write("src/ten.txt", TEN.replace("line 2", "mine")), WON, "conflict"),
         (lambda u: u.write("src/ten.txt", TEN + "mine\n"), None, "the winner removes it"),
         (remove, WON, "you have removed it"),
         (link, WON, "symbolic link"),
         (folder, WON, "a folder is there now"),
-        (link_above, WON, "symbolic link: what lies behind it stays"),
-        (lambda u: u.write("src/ten.txt", TEN.replace("\n", "\r\n")), WON, "meets"),
-        (lambda u: u.write("src/ten.txt", b"\0" + TEN.encode()), WON, "meets"),
+        (link_above, WON, "symbolic link: its target is not changed"),
+        (lambda u: u.write("src/ten.txt", TEN.replace("\n", "\r\n")), WON, "conflict"),
+        (lambda u: u.write("src/ten.txt", b"\0" + TEN.encode()), WON, "conflict"),
     ],
 )
 def test_what_can_not_be_merged_is_refused_and_nothing_is_changed(user, meanwhile, wanted, words):
@@ -269,7 +269,7 @@ def test_files_and_folders_take_each_others_place(user):
     assert str((user.top / "link").readlink()) == "src/ten.txt"
 
 
-def test_a_folder_with_something_of_the_users_is_not_taken_away(user):
+def test_a_folder_with_files_of_the_user_is_not_removed(user):
     user.git("config", "core.excludesFile", os.devnull)
     user.write(".gitignore", "*.data\n")
     user.snap()
@@ -343,7 +343,7 @@ def test_a_file_system_without_second_names_will_do(eight, monkeypatch):
     assert not list(user.top.rglob(".fairtrial-*"))
 
 
-def test_what_is_edited_while_we_work_is_not_overwritten(user, monkeypatch):
+def test_a_file_edited_meanwhile_is_not_overwritten(user, monkeypatch):
     user.snap()
     edits = user.edits({"src/ten.txt": WON})
     real = disk._write
@@ -387,7 +387,7 @@ def test_a_patch_is_written_whole_and_applies(user, tmp_path):
     write_patch(place, edits.patch)
     assert place.read_bytes() == edits.patch
     assert place.stat().st_mode & 0o777 == 0o640
-    assert [each.name for each in place.parent.iterdir()] == ["best.patch"]
+    assert [path.name for path in place.parent.iterdir()] == ["best.patch"]
     user.git("apply", str(place))
     assert user.read("src/ten.txt") == WON
     assert (user.top / "bytes.bin").read_bytes() == b"\xfe\0new"

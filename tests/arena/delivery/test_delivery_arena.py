@@ -1,4 +1,4 @@
-"""The winner in the arena: checked again with other inputs, profiled, its lines followed."""
+"""The winner in the arena: rechecked with other inputs, profiled, its lines traced."""
 
 import json
 import sys
@@ -21,18 +21,16 @@ from fairtrial.arena import (
     FileState,
     Reason,
     Verdict,
-    coverage,
-    find_edits,
     open_arena,
     opening,
-    profile,
     recheck,
 )
 from fairtrial.arena.checks import command_check as commands, pytest_check as tests
 from fairtrial.arena.delivery import profile as profiling, recheck as rechecking
-from fairtrial.arena.delivery.coverage import Span
-from fairtrial.arena.delivery.profile import take_off
-from fairtrial.arena.delivery.tracing import Traced
+from fairtrial.arena.delivery.coverage import LineSpan, measure_coverage
+from fairtrial.arena.delivery.edits import find_edits
+from fairtrial.arena.delivery.profile import profile_winner, subtract_overhead
+from fairtrial.arena.delivery.tracing import LineTrace
 from fairtrial.core import StudyError
 from fairtrial.sandbox import Plain
 
@@ -94,7 +92,7 @@ def _arena(tmp_path_factory):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FAIRTRIAL_HOME", str(tmp_path_factory.mktemp("home")))
-        patch.setattr(opening, "fly_canary", let_be)
+        patch.setattr(opening, "run_canaries", let_be)
         for kind in (commands, tests):
             patch.setattr(kind, "BASE_RUNS", 1)
         yield
@@ -150,10 +148,10 @@ def test_a_winner_holds_again(site):
     assert site.call(recheck, site.arena, site.won()) is None
 
 
-def test_who_has_learned_the_inputs_does_not_hold(site):
-    _, trials, _ = site.arena.parts()
+def test_a_candidate_fitted_to_the_inputs_fails_the_recheck(site):
+    checks = site.arena.checks
     known = {}
-    for case in trials[0].expectation.read_cases():
+    for case in checks[0].expectation.read_cases():
         numbers = case["args"][0]
         known[json.dumps(numbers)] = sum(numbers)
     learned = (
@@ -168,7 +166,7 @@ def test_who_has_learned_the_inputs_does_not_hold(site):
     assert "few:total, case 1" in rejection.message
 
 
-def test_what_can_not_be_checked_again_is_said_to_be_our_own_fault(site, monkeypatch):
+def test_a_failed_recheck_is_our_own_fault(site, monkeypatch):
     async def refuse(*_):
         raise StudyError("no other inputs")
 
@@ -186,13 +184,13 @@ async def test_a_winner_is_checked_cold_though_it_was_judged_before(tmp_path):
         seen.append(stage.sandbox)
 
     top = make_repository(tmp_path / "repo", {"src/mod.py": "A = 1\n"})
-    async with arena_of(top, Watched(judge)) as (arena, ground):
+    async with arena_of(top, Watched(judge)) as (arena, resources):
         warm, cold = Plain(), Plain()
-        arena._ground = replace(ground, sandbox=warm, cold=cold)
+        arena.resources = replace(resources, sandbox=warm, cold=cold)
         changes = await arena.resolve(Candidate("c", files={"src/mod.py": FileState(b"A = 2\n")}))
         await arena.judge(Candidate("c", files={}), changes)
         assert await recheck(arena, changes) is None
-        assert [each is cold for each in seen] == [False, True]
+        assert [item is cold for item in seen] == [False, True]
 
 
 # -- profiled --
@@ -201,7 +199,7 @@ async def test_a_winner_is_checked_cold_though_it_was_judged_before(tmp_path):
 def test_a_profile_of_both_sides(site, monkeypatch):
     monkeypatch.setattr(profiling, "SPEND_S", 60.0)  # all calls, on any machine
     before = fingerprint(site.top)
-    found = site.call(profile, site.arena, site.won())
+    found = site.call(profile_winner, site.arena, site.won())
     assert found.failures == ()
     (part,) = found.parts
     assert part.what == "total: few:total"
@@ -228,23 +226,25 @@ def test_a_profile_of_both_sides(site, monkeypatch):
 
 def test_what_looking_on_takes_is_taken_off():
     lines = {("a", 1): (1000, 1.1), ("a", 2): (1, 0.101), ("a", 3): (1000, 1.0)}
-    found = take_off(Traced(lines, seconds=2.5, plain_s=0.2))
+    found = subtract_overhead(LineTrace(lines, seconds=2.5, plain_s=0.2))
     assert found["a", 1] == pytest.approx(0.1, rel=0.02)
     assert found["a", 2] == pytest.approx(0.1, rel=0.02)
     assert found["a", 3] == pytest.approx(0, abs=0.001)
-    assert take_off(Traced(lines)) == {place: seconds for place, (_, seconds) in lines.items()}
-    assert take_off(Traced({("a", 1): (1, 1.0)}, plain_s=0.0)) == {("a", 1): 1.0}
-    assert take_off(Traced()) == {}
+    assert subtract_overhead(LineTrace(lines)) == {
+        place: seconds for place, (_, seconds) in lines.items()
+    }
+    assert subtract_overhead(LineTrace({("a", 1): (1, 1.0)}, plain_s=0.0)) == {("a", 1): 1.0}
+    assert subtract_overhead(LineTrace()) == {}
 
 
 def test_a_profile_of_the_base_alone(site):
-    (part,) = site.call(profile, site.arena, None).parts
+    (part,) = site.call(profile_winner, site.arena, None).parts
     assert part.winner is None
 
 
 def test_a_profile_that_fails_costs_nothing(site):
     changes = site.won("import os\n\ndef total(numbers):\n    os.kill(os.getpid(), 9)\n")
-    found = site.call(profile, site.arena, changes)
+    found = site.call(profile_winner, site.arena, changes)
     assert found.parts == ()
     assert found.failures == ("total: the process died of SIGKILL",)
 
@@ -253,7 +253,7 @@ def test_a_profile_that_takes_too_long_is_what_was_seen_by_then(site, monkeypatc
     endless = MODULE.replace("    return found\n", "    while True:\n        found += 1\n")
     for limit_s in (0.3, 3, 30):  # on a busy machine the base may not be done by then, either
         monkeypatch.setattr(profiling, "LIMIT_S", limit_s)
-        (part,) = site.call(profile, site.arena, site.won(endless)).parts
+        (part,) = site.call(profile_winner, site.arena, site.won(endless)).parts
         hits = {line.text: line.hits for line in part.winner.lines}
         if part.base.notes == () and hits.get("found += 1", 0) > 300:
             break
@@ -272,19 +272,19 @@ def test_a_forged_profile_is_none(site):
         "        except OSError:\n            pass\n"
         "    return sum(numbers)\n"
     )
-    found = site.call(profile, site.arena, site.won(forging))
+    found = site.call(profile_winner, site.arena, site.won(forging))
     assert found.failures
     assert "exited with 0" in found.failures[0]
 
 
-def test_where_nothing_is_named_the_slowest_tests_are_looked_at(tmp_path):
+def test_without_a_benchmark_the_slowest_tests_are_profiled(tmp_path):
     with open_site(tmp_path, bench=(), check=(SUITE,)) as site:
-        found = site.call(profile, site.arena, site.won())
+        found = site.call(profile_winner, site.arena, site.won())
         (part,) = found.parts
         assert part.what == "slowest tests of check[0]: tests/test_few.py::test_empty"
         assert "return 0" in [line.text for line in part.winner.lines]
         # and only the suite is there to run changed lines
-        covered = site.call(coverage, site.arena, site.won())
+        covered = site.call(measure_coverage, site.arena, site.won())
         assert [str(span) for span in covered.missed] == ["src/few.py:4-9"]
 
 
@@ -293,14 +293,14 @@ def test_commands_are_looked_at_if_they_are_python(tmp_path):
     bench = (Benchmark("program", command=program), Benchmark("other", command=("true",)))
     check = (Check(command=program), Check(command=("true",)), FUNCTION)
     with open_site(tmp_path, bench=bench, check=check) as site:
-        found = site.call(profile, site.arena, site.won())
+        found = site.call(profile_winner, site.arena, site.won())
         (part,) = found.parts
         assert part.what.startswith("program: python -c")
         assert "found = add(found, number)" in [line.text for line in part.base.lines]
         assert found.failures == ("other: true is not Python, or is called with options of it",)
-        covered = site.call(coverage, site.arena, site.won())
+        covered = site.call(measure_coverage, site.arena, site.won())
         assert covered.notes == (
-            "check[1] could not be followed: it is not Python, or is called with options of it",
+            "check[1] could not be traced: it is not Python, or is called with options of it",
         )
         # What one check runs, others needn't.
         assert list(map(str, covered.missed)) == ["src/few.py:6-8"]
@@ -310,10 +310,10 @@ def test_commands_are_looked_at_if_they_are_python(tmp_path):
 
 
 def test_changed_lines_that_no_check_runs_are_named(site):
-    found = site.call(coverage, site.arena, site.won())
+    found = site.call(measure_coverage, site.arena, site.won())
     assert found.notes == ()
     assert (found.changed, found.executed) == (6, 3)
-    assert found.missed == (Span("src/few.py", 3, 3), Span("src/few.py", 6, 8))
+    assert found.missed == (LineSpan("src/few.py", 3, 3), LineSpan("src/few.py", 6, 8))
     assert list(map(str, found.missed)) == ["src/few.py:3", "src/few.py:6-8"]
     assert found.share == 0.5
 
@@ -326,14 +326,14 @@ def test_new_files_removed_lines_and_what_is_no_code(site):
             "src/data.txt": "not Python\n",
         }
     )
-    found = site.call(coverage, site.arena, changes)
+    found = site.call(measure_coverage, site.arena, changes)
     assert found.unfollowed == ("src/data.txt",)
     assert list(map(str, found.missed)) == ["src/more.py:7"]
     assert found.executed == found.changed - 1
-    only_text = site.call(coverage, site.arena, site.changes({"src/data.txt": "x\n"}))
+    only_text = site.call(measure_coverage, site.arena, site.changes({"src/data.txt": "x\n"}))
     assert only_text.share is None
     comments = site.won(MODULE.replace("    found = 0\n", "    found = 0\n    # so far\n"))
-    assert site.call(coverage, site.arena, replace(comments, digest="d")).changed == 0
+    assert site.call(measure_coverage, site.arena, replace(comments, digest="d")).changed == 0
 
 
 def test_edits_are_taken_while_the_arena_is_open(site):

@@ -1,4 +1,4 @@
-"""The winner on a branch: a commit, and nothing else in the user's repository is touched (26)."""
+"""The winner on a branch: one commit, and no other change in the user's repository."""
 
 import os
 import time
@@ -103,7 +103,7 @@ def test_a_winner_that_needs_what_is_not_committed_is_refused(user):
         }
     )
     said = refuse(user, edits)
-    assert "src/ten.txt: what the winner changes meets what you have changed" in said
+    assert "src/ten.txt: the winner's changes conflict with yours" in said
     assert "untracked.py: it isn't in the last commit; commit it first" in said
     assert "other.txt: it is in the last commit, though not in your tree" in said
     assert "mod.py" not in said
@@ -167,7 +167,7 @@ def test_no_commit_to_begin_at(tmp_path):
     assert "has no commit yet" in refuse(user, user.edits({"a.py": "A = 2\n"}))
 
 
-def test_nobody_to_commit_as(user, monkeypatch):
+def test_without_an_identity_the_branch_is_refused(user, monkeypatch):
     user.git("config", "--unset", "user.name")
     user.git("config", "--unset", "user.email")
     user.git("config", "user.useConfigOnly", "true")
@@ -216,7 +216,7 @@ def test_files_and_folders_take_each_others_place(user):
     assert names == ["other.txt/in.py", "run.sh", "src/pkg", "src/ten.txt"]
 
 
-def test_nothing_of_the_last_commit_is_taken_away_unasked(user):
+def test_no_file_of_the_last_commit_is_removed_unasked(user):
     (user.top / "other.txt").unlink()
     (user.top / "src/pkg/mod.py").unlink()
     user.snap()

@@ -1,4 +1,4 @@
-"""Files in the user's tree: all of them or none, and what was there is never thrown away."""
+"""Replacing files in the user's tree: all or none, and no former content is lost."""
 
 import errno
 from pathlib import Path
@@ -20,7 +20,8 @@ def top(tmp_path):
 
 def place(top, *paths):
     placements = [
-        disk.Placement(path, FileState(b"WINNER"), None, disk.look(top, path)) for path in paths
+        disk.Placement(path, FileState(b"WINNER"), None, disk.read_path(top, path))
+        for path in paths
     ]
     disk.place_all(top, placements)
 
@@ -43,14 +44,14 @@ def failing(monkeypatch, *numbers):
     monkeypatch.setattr(Path, "replace", replace)
 
 
-def test_what_can_not_be_put_is_taken_back(top, monkeypatch):
+def test_a_failed_replacement_is_rolled_back(top, monkeypatch):
     failing(monkeypatch, 2)
     with pytest.raises(OSError, match="I/O error"):
         place(top, "d/a", "b")
     assert contents(top) == ["MINE a", "MINE b"]
 
 
-def test_what_can_not_be_taken_back_is_kept_and_named(top, monkeypatch):
+def test_files_that_can_not_be_restored_are_kept_and_named(top, monkeypatch):
     failing(monkeypatch, 2, 3, 4)
     with pytest.raises(LabError, match="half changed") as told:
         place(top, "d/a", "b")

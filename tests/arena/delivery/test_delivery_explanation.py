@@ -1,4 +1,4 @@
-"""The winner in words: all that is known is said, and others' words mean nothing."""
+"""Explanations of the winner: complete, and safe against untrusted text."""
 
 import re
 from dataclasses import replace
@@ -11,23 +11,22 @@ from fairtrial.arena import (
     Benchmark,
     Check,
     CodeProblem,
-    Edit,
-    Edits,
     Estimate,
+    FileEdit,
+    FileEdits,
     FileState,
-    Finding,
     Judgement,
     Measurement,
     Pair,
     Timing,
     Verdict,
+    WinnerEvidence,
     as_message,
-    explain,
 )
-from fairtrial.arena.delivery.coverage import Coverage, Span
+from fairtrial.arena.delivery.coverage import Coverage, LineSpan
 from fairtrial.arena.delivery.edits import find_differing
 from fairtrial.arena.delivery.markdown_quoting import cells, code, plain, quote, word
-from fairtrial.arena.delivery.profile import HotLine, Part, Profile, Side
+from fairtrial.arena.delivery.profile import HotLine, Profile, ProfileEntry, ProfileSide
 
 ESTIMATE = Estimate(1.5, 1.4, 1.6, 10, 0.95)
 TIMING = Timing(
@@ -41,17 +40,17 @@ TIMING = Timing(
     peak_rss_mb=Pair(40.0, 44.0),
     notes=("the machine was busy; `fairtrial doctor` says what disturbs",),
 )
-EDITS = Edits(
+EDITS = FileEdits(
     {
-        "src/a.py": Edit(FileState(b"x\ny\n", False), FileState(b"x\nz\nw\n", False)),
-        "src/new.py": Edit(None, FileState(b"1\n", False)),
-        "src/old.py": Edit(FileState(b"1\n2\n", False), None),
-        "data.bin": Edit(FileState(b"\0", False), FileState(b"\0\1", False)),
+        "src/a.py": FileEdit(FileState(b"x\ny\n", False), FileState(b"x\nz\nw\n", False)),
+        "src/new.py": FileEdit(None, FileState(b"1\n", False)),
+        "src/old.py": FileEdit(FileState(b"1\n2\n", False), None),
+        "data.bin": FileEdit(FileState(b"\0", False), FileState(b"\0\1", False)),
     },
     b"",
 )
-SIDE = Side((HotLine("src/a.py", 2, "y | z", 1000, 0.5, 0.9),), 1.0, 0.25, 20)
-FINDING = Finding(
+SIDE = ProfileSide((HotLine("src/a.py", 2, "y | z", 1000, 0.5, 0.9),), 1.0, 0.25, 20)
+FINDING = WinnerEvidence(
     CodeProblem(
         "toposort",
         check=(
@@ -68,14 +67,14 @@ FINDING = Finding(
     note="Uses a set.",
     origin="chat",
     is_rechecked=True,
-    coverage=Coverage(10, 8, (Span("src/a.py", 3, 4),)),
-    profile=Profile((Part("sort: a:sort", SIDE, replace(SIDE, plain_s=None)),), ("b: no",)),
+    coverage=Coverage(10, 8, (LineSpan("src/a.py", 3, 4),)),
+    profile=Profile((ProfileEntry("sort: a:sort", SIDE, replace(SIDE, plain_s=None)),), ("b: no",)),
     notes=("a test is unstable",),
 )
 
 
-def test_all_that_is_known_is_said():
-    text = explain(FINDING)
+def test_all_evidence_is_in_the_explanation():
+    text = FINDING.explain()
     for words in (
         "# `toposort`: 1.50 times as fast",
         "- `src/a.py` (+2 -1)",
@@ -84,7 +83,7 @@ def test_all_that_is_known_is_said():
         "- `data.bin` (not by lines)",
         "proposed by `chat`",
         "```text\nUses a set.\n```",
-        "says of it; nobody has checked these words",
+        "says of it, unchecked:",
         "**1.50 times as fast (1.40 to 1.60)**",
         "95% confidence interval for that ratio",
         "from 10 sessions",
@@ -100,7 +99,7 @@ def test_all_that_is_known_is_said():
         "**No check runs** `src/a.py:3-4` (lines of the changed file):\n\n```text\n3: w\n```",
         "memory 40 MB before, 44 MB with it; start-up 1.02 times as long as before",
         "### `sort: a:sort`",
-        "Before (20 calls, 4.0 times as slow as when nobody looks on):",
+        "Before (20 calls, 4.0 times as slow as without tracing):",
         "With it (20 calls):",
         "| 90% | 1,000 | `src/a.py:2` | `y \\| z` |",
         "Not profiled: b: no",
@@ -123,7 +122,7 @@ def test_all_that_is_known_is_said():
     ]
 
 
-def test_what_is_not_known_is_said_too():
+def test_missing_evidence_is_stated():
     bare = replace(
         FINDING,
         judgement=Judgement("c", "d", Verdict.FASTER, Basis.TESTS, not_exercised=("src/b.py",)),
@@ -134,11 +133,11 @@ def test_what_is_not_known_is_said_too():
         profile=None,
         problem=replace(FINDING.problem, file="my problem.yaml"),
     )
-    text = explain(bare)
+    text = bare.explain()
     for words in (
         "the ratio may be a little too good",
         "**Tests only**: tests that run in the candidate's own process",
-        "was not looked at",
+        "was not examined",
         "No result was compared outside of the candidate's reach",
         "not made again with inputs",
         "No check loaded `src/b.py`",
@@ -149,7 +148,7 @@ def test_what_is_not_known_is_said_too():
     assert "What else it costs" not in text
     assert "its proposer says" not in text
     untimed = replace(bare, measurement=Measurement(Verdict.INCONCLUSIVE, None))
-    assert "not timed long enough" in explain(untimed)
+    assert "not timed long enough" in untimed.explain()
 
 
 @pytest.mark.parametrize(
@@ -157,12 +156,12 @@ def test_what_is_not_known_is_said_too():
     [
         (Coverage(), "adds no line with code of its own"),
         (Coverage(notes=("check[0]: lost",)), "isn't known.\n- check\\[0\\]: lost"),
-        (Coverage(unfollowed=("a.c",)), "Not Python, and not followed: `a.c`."),
-        (Coverage(1, 0, tuple(Span("a", n, n) for n in range(30))), "and 10 places more"),
+        (Coverage(unfollowed=("a.c",)), "Not Python, and not traced: `a.c`."),
+        (Coverage(1, 0, tuple(LineSpan("a", n, n) for n in range(30))), "and 10 places more"),
     ],
 )
 def test_coverage_in_words(coverage, words):
-    assert words in explain(replace(FINDING, coverage=coverage))
+    assert words in replace(FINDING, coverage=coverage).explain()
 
 
 @pytest.mark.parametrize(
@@ -177,7 +176,7 @@ def test_figures_have_as_many_digits_as_the_interval_supports(figures, words):
     estimate = Estimate(*figures, 10, 0.95)
     timing = replace(TIMING, estimate=estimate)
     measured = replace(FINDING.measurement, estimate=estimate, timings=(timing,))
-    text = explain(replace(FINDING, measurement=measured))
+    text = replace(FINDING, measurement=measured).explain()
     ratio, low, _, high = re.findall(r"[\d.]+|to", words)
     assert f"**{words}**" in text
     assert text.startswith(f"# `toposort`: {ratio} times as fast\n")
@@ -187,36 +186,38 @@ def test_figures_have_as_many_digits_as_the_interval_supports(figures, words):
 def test_uncovered_lines_are_quoted_up_to_five():
     lines = [f"    step({number})  # `{number}`" for number in range(1, 10)]
     lines[2] = ""
-    edits = Edits({"a.py": Edit(None, FileState("\n".join(lines).encode(), False))}, b"")
-    missed = (Span("a.py", 1, 4), Span("a.py", 7, 9), Span("gone.py", 1, 1))
-    text = explain(replace(FINDING, edits=edits, coverage=Coverage(9, 1, missed)))
+    edits = FileEdits({"a.py": FileEdit(None, FileState("\n".join(lines).encode(), False))}, b"")
+    missed = (LineSpan("a.py", 1, 4), LineSpan("a.py", 7, 9), LineSpan("gone.py", 1, 1))
+    text = replace(FINDING, edits=edits, coverage=Coverage(9, 1, missed)).explain()
     told = text[text.index("**No check runs**") : text.index("## What else it costs")]
     assert "(lines of the changed file; the first 5 of 6):" in told
     quoted = [line for line in told.splitlines() if "step(" in line]
     assert quoted == [f"{number}: {lines[number - 1]}" for number in (1, 2, 4, 7, 8)]
     # Nothing to quote is no reason to say nothing.
-    text = explain(replace(FINDING, edits=Edits({}, b"")))
+    text = replace(FINDING, edits=FileEdits({}, b"")).explain()
     assert "**No check runs** `src/a.py:3-4` (lines of the changed file)." in text
 
 
-def test_a_profile_that_is_mostly_looking_on_is_left_out():
+def test_a_profile_that_is_mostly_overhead_is_left_out():
     slow = replace(SIDE, seconds=15.0)  # 60 times as slow
-    kept = Part("kept: a:sort", SIDE)
-    text = explain(replace(FINDING, profile=Profile((Part("left: a:sort", slow, slow),))))
+    kept = ProfileEntry("kept: a:sort", SIDE)
+    text = replace(FINDING, profile=Profile((ProfileEntry("left: a:sort", slow, slow),))).explain()
     for side in ("Before", "With it"):
-        assert f"{side}: left out. Looking on made it 60 times as slow, and shares" in text
+        assert f"{side}: left out. Tracing made it 60 times as slow, and shares" in text
     assert "| share |" not in text
     assert "shares are rough" not in text
     for parts in (
-        (Part("left: a:sort", slow, slow), kept),
-        (Part("one side: a:sort", slow, SIDE),),
-        (Part("one side: a:sort", SIDE, slow),),
+        (ProfileEntry("left: a:sort", slow, slow), kept),
+        (ProfileEntry("one side: a:sort", slow, SIDE),),
+        (ProfileEntry("one side: a:sort", SIDE, slow),),
     ):
-        text = explain(replace(FINDING, profile=Profile(parts)))
+        text = replace(FINDING, profile=Profile(parts)).explain()
         assert text.count("| share |") == 1
         assert "left out" in text
         assert "shares are rough" in text
-    edge = explain(replace(FINDING, profile=Profile((Part("x", replace(SIDE, seconds=12.5)),))))
+    edge = replace(
+        FINDING, profile=Profile((ProfileEntry("x", replace(SIDE, seconds=12.5)),))
+    ).explain()
     assert "50.0 times as slow" in edge
     assert "left out" not in edge
 
@@ -226,7 +227,9 @@ def test_lines_that_take_nothing_are_left_out_of_a_profile():
         HotLine("a.py", line, f"x{line}", 1, 0.1, share)
         for line, share in enumerate([0.99, 0.006, 0.004, 0.0])
     ]
-    text = explain(replace(FINDING, profile=Profile((Part("x", replace(SIDE, lines=tuple(hot))),))))
+    text = replace(
+        FINDING, profile=Profile((ProfileEntry("x", replace(SIDE, lines=tuple(hot))),))
+    ).explain()
     assert "| 1% | 1 | `a.py:1` | `x1` |" in text
     assert "| 0%" not in text
 
@@ -238,25 +241,25 @@ assumes: nobody <counts> on it
 b.py is left alone: it can't be parsed"""
 
 
-def test_what_our_own_rules_take_for_granted_is_a_doubt():
-    text = explain(replace(FINDING, origin="codemod", note=RULES_NOTE))
+def test_assumptions_of_our_own_rules_are_doubts():
+    text = replace(FINDING, origin="codemod", note=RULES_NOTE).explain()
     change, _, rest = text.partition("## What it gains")
-    assert "nobody has checked" not in change
-    assert "What its rules did, one after the other" in change
+    assert "unchecked" not in change
+    assert "What its rules did, in order" in change
     assert "line 9: a set of returned\nb.py is left alone: it can't be parsed\n```" in change
-    assert "assumes" not in text
+    assert "assumes: " not in text
     doubts = rest[rest.index("## What could still be wrong") : rest.index("## What else to know")]
-    assert "- The change takes for granted that what is in it can be hashed.\n" in doubts
-    assert "- The change takes for granted that nobody \\<counts\\> on it.\n" in doubts
+    assert "- The change assumes that what is in it can be hashed.\n" in doubts
+    assert "- The change assumes that nobody \\<counts\\> on it.\n" in doubts
     # Others' words are not ours, whatever they look like.
-    other = explain(replace(FINDING, note=RULES_NOTE))
-    assert "takes for granted" not in other
+    other = replace(FINDING, note=RULES_NOTE).explain()
+    assert "The change assumes" not in other
     assert "\nassumes: what is in it can be hashed\n" in other
 
 
 def test_as_a_message_no_line_is_a_comment():
     finding = replace(FINDING, note="# of mine\n```\n## and\n```", notes=("# a note",))
-    text = explain(finding)
+    text = finding.explain()
     message = as_message(text)
     assert not [line for line in message.splitlines() if line.startswith("#")]
     assert message.startswith("What changes\n------------\n\n- `src/a.py` (+2 -1)\n")
@@ -284,20 +287,20 @@ def test_in_a_message_nothing_is_escaped(text):
 HOSTILE = "```\n# owned <script> @everyone ![x](http://evil) | x |\n~~~\n``` `` `"
 
 
-def test_nothing_that_others_say_means_anything():
+def test_untrusted_text_has_no_effect_in_markdown():
     hot = HotLine(HOSTILE, 1, HOSTILE, 1, 1.0, 1.0)
-    text = explain(
-        replace(
-            FINDING,
-            name=HOSTILE,
-            note=HOSTILE,
-            origin=HOSTILE,
-            edits=Edits({HOSTILE: Edit(None, FileState(b"", False))}, b""),
-            coverage=Coverage(1, 0, (Span(HOSTILE, 1, 1),), (HOSTILE,), (HOSTILE,)),
-            profile=Profile((Part(HOSTILE, Side((hot,), 1.0, notes=(HOSTILE,))),), (HOSTILE,)),
-            notes=(HOSTILE,),
-        )
-    )
+    text = replace(
+        FINDING,
+        name=HOSTILE,
+        note=HOSTILE,
+        origin=HOSTILE,
+        edits=FileEdits({HOSTILE: FileEdit(None, FileState(b"", False))}, b""),
+        coverage=Coverage(1, 0, (LineSpan(HOSTILE, 1, 1),), (HOSTILE,), (HOSTILE,)),
+        profile=Profile(
+            (ProfileEntry(HOSTILE, ProfileSide((hot,), 1.0, notes=(HOSTILE,))),), (HOSTILE,)
+        ),
+        notes=(HOSTILE,),
+    ).explain()
     outside = without_code(text)
     assert "\n# owned" not in outside
     assert not re.search(r"(?<!\\)<script|@everyone|://evil|(?<!\\)!\[|(?<!\\)\[x", outside)

@@ -1,4 +1,4 @@
-"""The tracer itself, in every sort of Python: which lines are run, how often, for how long."""
+"""The tracer in several kinds of Python: which lines run, how often, how long."""
 
 import json
 import os
@@ -102,8 +102,8 @@ def test_fork():
 def find_pythons():
     """One with `sys.monitoring`, one without, and the oldest, as far as they are there."""
     root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
-    new = [str(each) for each in root.glob("versions/3.*/bin/python")]
-    new = sorted(each for each in new if re.search(r"/3\.1[2-9]", each))
+    new = [str(path) for path in root.glob("versions/3.*/bin/python")]
+    new = sorted(item for item in new if re.search(r"/3\.1[2-9]", item))
     return list(dict.fromkeys(filter(None, [sys.executable, *new[-1:], find_old_python()])))
 
 
@@ -230,7 +230,7 @@ def test_commands_are_what_they_would_be_without_us(site):
         ("import sys\nsys.settrace(print)\nsys.exit()", ["another tracer took our place"]),
     ],
 )
-def test_what_was_seen_until_then_is_told(site, deed, trouble):
+def test_lines_traced_until_then_are_reported(site, deed, trouble):
     if "settrace" in deed and hasattr(sys, "monitoring"):
         pytest.skip("nobody can take our place here")
     (site / "tool.py").write_text(f"import mod\nmod.never()\n{deed}\n")

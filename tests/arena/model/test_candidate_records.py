@@ -56,7 +56,7 @@ def test_valid_files_are_not_copied():
         (lambda: ArenaSettings(timing="sometimes"), "timing: expected 'race' or 'each' or 'none'"),
         (lambda: ArenaSettings(warm="no"), "warm: expected true or false, got the text 'no'"),
         (lambda: ArenaSettings(lock_folder=3), "lock_folder: expected a path, got the number 3"),
-        (lambda: ArenaSettings(say="hello"), "say: expected a function, got the text 'hello'"),
+        (lambda: ArenaSettings(emit="hello"), "emit: expected a function, got the text 'hello'"),
     ],
 )
 def test_values_of_a_wrong_type_are_refused_on_construction(make, message):

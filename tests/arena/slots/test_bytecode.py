@@ -11,9 +11,10 @@ import pytest
 from pool_kit import make_mixed_repository, memory_folder, read_contents
 from repository_kit import write_files
 
-from fairtrial.arena import Changes, FileState, WorktreePool
+from fairtrial.arena import Changes, FileState
 from fairtrial.arena.slots import bytecode
 from fairtrial.arena.slots.bytecode import compile_files
+from fairtrial.arena.slots.pool import WorktreePool
 
 PYTHON = Path(sys.executable)
 

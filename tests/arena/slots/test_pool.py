@@ -12,8 +12,9 @@ import pytest
 from pool_kit import make_mixed_repository, memory_folder, read_contents
 from repository_kit import run_git, write_files
 
-from fairtrial.arena import Changes, FileState, WorktreePool
+from fairtrial.arena import Changes, FileState
 from fairtrial.arena.slots import pool as worktrees, pool_folders
+from fairtrial.arena.slots.pool import WorktreePool
 from fairtrial.core import LabError, StudyError
 
 

@@ -1,4 +1,4 @@
-"""The picture of intervals: complete, readable, and without overlaps, for one row and for many."""
+"""The plot of intervals: complete, readable and without overlaps."""
 
 import importlib.util
 import math
@@ -8,12 +8,12 @@ from itertools import combinations, pairwise
 
 import pytest
 
-from fairtrial.arena import Estimate, Measurement, Timing, Verdict, plot_intervals
+from fairtrial.arena import Estimate, Measurement, Timing, Verdict
 from fairtrial.arena.timing import interval_plot as intervals
-from fairtrial.arena.timing.interval_plot import IntervalRow
+from fairtrial.arena.timing.interval_plot import IntervalRow, plot_intervals
 from fairtrial.core import StudyError
 
-TIMED = list(intervals.LOOKS)
+TIMED = list(intervals.STYLES)
 
 
 def row(label="one", ratio=1.2, width=1.05, verdict=Verdict.FASTER, **others):
@@ -44,8 +44,8 @@ def texts_of(rows, title="A title"):
     figure = intervals._draw(rows, 0.02, title, len(rows))
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
-    texts = [each for each in figure.findobj(Text) if each.get_text() and each.get_visible()]
-    boxes = [(each.get_text(), each.get_window_extent(canvas.get_renderer())) for each in texts]
+    texts = [item for item in figure.findobj(Text) if item.get_text() and item.get_visible()]
+    boxes = [(text.get_text(), text.get_window_extent(canvas.get_renderer())) for text in texts]
     return figure, boxes
 
 
@@ -69,12 +69,12 @@ def test_long_labels_keep_their_last_letters():
     assert len(label) == intervals.LONGEST_LABEL
 
 
-def test_a_row_is_a_line_from_bound_to_bound_in_the_colour_of_its_verdict():
+def test_a_row_is_a_line_from_bound_to_bound_in_the_color_of_its_verdict():
     figure, _ = texts_of([row(ratio=1.2, width=1.1, verdict=Verdict.SLOWER)])
     (axes,) = figure.axes
-    (line,) = (each for each in axes.lines if list(each.get_ydata()) == [0, 0])
+    (line,) = (item for item in axes.lines if list(item.get_ydata()) == [0, 0])
     assert list(line.get_xdata()) == pytest.approx([1.2 / 1.1, 1.2 * 1.1])
-    assert line.get_color() == intervals.LOOKS[Verdict.SLOWER][0]
+    assert line.get_color() == intervals.STYLES[Verdict.SLOWER][0]
     assert axes.get_xscale() == "log"
 
 
@@ -83,12 +83,12 @@ def test_the_band_is_that_of_the_smallest_effect():
     (band,) = figure.axes[0].patches
     assert band.get_x() == pytest.approx(1 / 1.05)
     assert band.get_x() + band.get_width() == pytest.approx(1.05)
-    labels = [each.get_text() for each in figure.legends[0].get_texts()]
+    labels = [get_text.get_text() for get_text in figure.legends[0].get_texts()]
     assert labels == ["faster", "± 5 %"]
 
 
-def test_verdicts_differ_in_colour_and_in_shape():
-    colours, markers = zip(*intervals.LOOKS.values(), strict=True)
+def test_verdicts_differ_in_color_and_in_shape():
+    colours, markers = zip(*intervals.STYLES.values(), strict=True)
     assert len(set(colours)) == len(set(markers)) == len(TIMED)
 
 
@@ -102,7 +102,7 @@ def test_rows_of_benchmarks_follow_their_candidate_where_there_are_several():
             "few": Measurement(Verdict.INCONCLUSIVE, None),
         }
     )
-    assert [(each.label, each.is_part) for each in rows] == [
+    assert [(item.label, item.is_part) for item in rows] == [
         ("one", False), ("two", False), ("a", True), ("b", True), ("few", False),
     ]  # fmt: skip
     assert "too few sessions" in [text for text, _ in texts_of(rows)[1]]
@@ -139,7 +139,7 @@ def test_files_are_complete_and_the_same_for_the_same_rows(tmp_path, name, start
     plot_intervals(second, rows, title="study")
     assert first.read_bytes().startswith(start)
     assert first.read_bytes() == second.read_bytes()
-    assert [each.name for each in first.parent.iterdir()] == [name]
+    assert [path.name for path in first.parent.iterdir()] == [name]
 
 
 def test_no_rows_make_an_empty_picture(tmp_path):
@@ -149,8 +149,8 @@ def test_no_rows_make_an_empty_picture(tmp_path):
 
 def test_names_are_names_not_formulas(tmp_path):
     hostile = ["$x_{", "a$b$c", "漢字", "two\nlines", "\x1b[2J", "\\frac{1}", "%s {0}"]
-    plot_intervals(tmp_path / "p.svg", [row(each) for each in hostile], title="$_{")
-    _, boxes = texts_of([row(each) for each in ("$x_{", "a$b$c", "two\nlines")], "$_{")
+    plot_intervals(tmp_path / "p.svg", [row(item) for item in hostile], title="$_{")
+    _, boxes = texts_of([row(entry) for entry in ("$x_{", "a$b$c", "two\nlines")], "$_{")
     assert {"$x_{", "a$b$c", "two\\nlines", "$_{"} <= {text for text, _ in boxes}
 
 

@@ -1,4 +1,4 @@
-"""What a machine can see: against exact power, against simulated runs of the test itself."""
+"""Detectable effects against exact power and against simulated runs of the test."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import stats
 
-from fairtrial.arena import LOOKS, seconds_needed, visible_effect, visible_within
+from fairtrial.arena import LOOKS
 from fairtrial.arena.timing.stats.detectable_effect import (
     Rate,
     false_positive_rate,
+    seconds_needed,
     sessions_needed,
     spread,
+    visible_effect,
+    visible_within,
 )
-from fairtrial.arena.timing.stats.sequential import Claim, look, nominal_level
+from fairtrial.arena.timing.stats.sequential import Claim, interim_look, nominal_level
 
 ALPHA = 0.05
 SPREAD = 0.015
@@ -56,15 +59,15 @@ def test_one_look_has_the_power_of_a_t_test(alpha: float, power: float) -> None:
 
 @pytest.mark.parametrize(("sessions", "power"), [(10, 0.8), (20, 0.8), (46, 0.8), (24, 0.95)])
 def test_the_test_itself_sees_what_is_said_to_be_visible(sessions: int, power: float) -> None:
-    # spec bench 11: what effect can be seen in which time. Other noise than the one it was made of.
+    # what effect can be seen in which time. Other noise than the one it was made of.
     effect = see(SPREAD, sessions, ALPHA, power)
     rng, runs = np.random.default_rng(3), 800
     ends = [*(at for at in LOOKS if at < sessions), sessions]
     seen = 0
     for _ in range(runs):
         tape = rng.normal(-math.log1p(effect), SPREAD, sessions)
-        looks = (look(tape[:at], alpha=ALPHA, min_effect=0.0) for at in ends)
-        seen += next((each.claim for each in looks if each.is_decided), None) == Claim.FASTER
+        looks = (interim_look(tape[:at], alpha=ALPHA, min_effect=0.0) for at in ends)
+        seen += next((look.claim for look in looks if look.is_decided), None) == Claim.FASTER
     error = math.sqrt(power * (1 - power) / runs)
     assert abs(seen / runs - power) <= 3 * error + 0.005
 

@@ -8,11 +8,11 @@ import math
 
 import numpy as np
 import pytest
+from simulated_clock import CLAIMS, NOISES, draw_statistics, stop
 
 from fairtrial.arena import LOOKS
 from fairtrial.arena.timing.stats.sequential import Claim
-from fairtrial.arena.timing.stats.simulation import CLAIMS, NOISES, draw_statistics, stop
-from fairtrial.optimize import CONTENDERS
+from fairtrial.optimize import MOST_CONTENDERS
 
 ALPHA, CANDIDATES = 0.05, 16
 PROMISE = CANDIDATES * (ALPHA / 2) ** 2
@@ -40,11 +40,11 @@ def optimise(draw, runs, min_effect, *, again=True):
     looks_faster, certain = measure(draw(runs * CANDIDATES, SEED), min_effect)
     looks_faster = looks_faster.reshape(runs, CANDIDATES)
     certain = np.where(looks_faster, certain.reshape(runs, CANDIDATES), -np.inf)
-    best = np.argsort(-certain, axis=1)[:, :CONTENDERS]
+    best = np.argsort(-certain, axis=1)[:, :MOST_CONTENDERS]
     holds = np.take_along_axis(looks_faster, best, axis=1)
     if again:
-        fresh, _ = measure(draw(runs * CONTENDERS, SEED + 1), min_effect)
-        holds &= fresh.reshape(runs, CONTENDERS)
+        fresh, _ = measure(draw(runs * MOST_CONTENDERS, SEED + 1), min_effect)
+        holds &= fresh.reshape(runs, MOST_CONTENDERS)
     return float(np.mean(holds.any(axis=1))), float(np.mean(looks_faster))
 
 

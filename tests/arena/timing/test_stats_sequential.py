@@ -11,14 +11,14 @@ from hypothesis import given, settings, strategies as st
 from scipy import stats as scipy_stats
 
 from fairtrial.arena import LOOKS, Sample
-from fairtrial.arena.timing.stats.alpha_spending import share, spend
+from fairtrial.arena.timing.stats.alpha_spending import share
 from fairtrial.arena.timing.stats.boundaries import LEVELS
 from fairtrial.arena.timing.stats.sequential import (
     LEAST_SPREAD,
     Claim,
-    Look,
+    SessionLook,
     adopt,
-    look,
+    interim_look,
     next_look,
     nominal_level,
 )
@@ -35,7 +35,7 @@ OPPOSITE = {Claim.FASTER: Claim.SLOWER, Claim.SLOWER: Claim.FASTER}
 
 
 def ask(values, alpha=0.05, min_effect=0.02):
-    return look(values, alpha=alpha, min_effect=min_effect)
+    return interim_look(values, alpha=alpha, min_effect=min_effect)
 
 
 def around(mean, sd, sessions):
@@ -50,7 +50,7 @@ def least_p(paths):
     return np.min(list(looks), axis=0)
 
 
-# -- the table of constants (spec bench 7) --
+# -- the table of constants --
 
 
 def test_all_looks_together_miss_as_often_as_alpha_says():
@@ -125,7 +125,7 @@ def test_under_six_sessions_nothing_is_said():
 
 
 def test_between_looks_the_next_looks_level_counts():
-    # Spec bench 7: a budget that ends there. The level is the same; t has its own freedom.
+    # a budget that ends there. The level is the same; t has its own freedom.
     values = around(-0.01, 0.015, 8)
     found = ask(values)
     quantile = scipy_stats.t.isf(nominal_level(0.05) / 2, 7)
@@ -145,7 +145,7 @@ def test_the_next_look(sessions, following):
     assert next_look(sessions) == following
 
 
-# -- claims (spec bench 8) --
+# -- claims --
 
 
 @pytest.mark.parametrize(
@@ -178,15 +178,15 @@ def test_without_a_minimum_effect_nothing_is_equivalent():
 
 
 def test_speedups_are_the_inverse_of_ratios_of_times():
-    found = Look(10, math.log(0.5), math.log(0.4), math.log(0.8), Claim.FASTER)
+    found = SessionLook(10, math.log(0.5), math.log(0.4), math.log(0.8), Claim.FASTER)
     assert found.speedup == pytest.approx(2.0)
     assert (found.speedup_low, found.speedup_high) == pytest.approx((1.25, 2.5))
-    assert Look(6, 0.0, -1e4, 1e4, Claim.INCONCLUSIVE).speedup_high == math.inf
+    assert SessionLook(6, 0.0, -1e4, 1e4, Claim.INCONCLUSIVE).speedup_high == math.inf
 
 
 def test_adopting_needs_certainty_and_the_minimum_effect():
     def found(mean, half):
-        return Look(16, -mean, -mean - half, -mean + half, Claim.FASTER)
+        return SessionLook(16, -mean, -mean - half, -mean + half, Claim.FASTER)
 
     assert adopt(found(math.log(1.03), 0.01), 0.02)
     assert adopt(found(math.log(1.02), 0.01), 0.02)
@@ -224,7 +224,7 @@ def test_sessions_that_agree_to_the_last_digit_are_no_infinite_evidence():
 )
 def test_bad_input_is_refused(values, alpha, min_effect, message):
     with pytest.raises(ValueError, match=message):
-        look(values, alpha=alpha, min_effect=min_effect)
+        interim_look(values, alpha=alpha, min_effect=min_effect)
 
 
 # -- symmetries --
@@ -329,28 +329,10 @@ def test_a_sample_is_never_shorter_than_nothing():
 
 
 def test_several_benchmarks_give_the_geometric_mean_of_their_speedups():
-    # Spec bench 9.
     assert math.exp(-mean_ratio([math.log(0.5), math.log(0.125)])) == pytest.approx(4.0)
 
 
-# -- spending (spec bench 10) --
-
-
-@pytest.mark.parametrize("alpha", [0.05, 0.01])
-def test_a_stream_never_spends_more_than_alpha(alpha):
-    spent = np.cumsum([spend(alpha, arrival) for arrival in range(1, 20_001)])
-    assert spent[-1] < alpha
-    for count in (1, 10, 20_000):
-        # What is left is alpha / log2(count + 2), to the digit: it can't run out later either.
-        assert spent[count - 1] == pytest.approx(alpha * (1 - 1 / math.log2(count + 2)))
-
-
-def test_later_arrivals_get_less_but_never_nothing():
-    levels = [spend(0.05, arrival) for arrival in (1, 2, 3, 10, 100, 10_000, 10**9, 10**15)]
-    assert levels == sorted(levels, reverse=True)
-    assert levels[-1] > 0
-    assert spend(0.05, 100) > 0.05 / 100**2 * 2
-    assert nominal_level(levels[-1]) > 0
+# -- sharing alpha --
 
 
 def test_a_family_shares_alpha():
@@ -358,9 +340,8 @@ def test_a_family_shares_alpha():
     assert share(0.05, 16) * 16 == pytest.approx(0.05)
 
 
-@pytest.mark.parametrize("give", [spend, share])
-def test_spending_refuses_what_makes_no_sense(give):
-    with pytest.raises(ValueError, match="counts from 1; got 0"):
-        give(0.05, 0)
+def test_sharing_refuses_what_makes_no_sense():
+    with pytest.raises(ValueError, match="count must be 1 or more; got 0"):
+        share(0.05, 0)
     with pytest.raises(ValueError, match="alpha must be between 0 and 1"):
-        give(1.5, 3)
+        share(1.5, 3)

@@ -13,11 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from fairtrial.arena import LOOKS
-from fairtrial.arena.timing.stats.sequential import adopt, look, next_look
-from fairtrial.arena.timing.stats.session_ratio import session_statistic
-from fairtrial.arena.timing.stats.simulation import (
+from simulated_clock import (
     CLAIMS,
     NOISES,
     ROUNDS,
@@ -29,6 +25,10 @@ from fairtrial.arena.timing.stats.simulation import (
     simulate,
     stop,
 )
+
+from fairtrial.arena import LOOKS
+from fairtrial.arena.timing.stats.sequential import adopt, interim_look, next_look
+from fairtrial.arena.timing.stats.session_ratio import session_statistic
 
 RUNS = 1_500
 SEED = 2_024
@@ -118,7 +118,7 @@ def test_the_rule_for_many_is_the_rule_for_one(most, min_effect):
         sessions = 0
         while True:
             sessions = min(next_look(sessions) or most, most)
-            found = look(list(values[:sessions]), alpha=0.05, min_effect=min_effect)
+            found = interim_look(list(values[:sessions]), alpha=0.05, min_effect=min_effect)
             if found.is_decided or sessions == most:
                 break
         assert ends.sessions[row] == found.sessions
@@ -133,8 +133,10 @@ def test_the_rule_for_many_is_the_rule_for_one(most, min_effect):
 def test_adopting_many_is_adopting_one():
     statistics = draw_statistics(NOISES["process"], 80, SEED, 6)
     found = judge(statistics, 1.02, alpha=0.05, min_effect=MIN_EFFECT)
-    looks = [look(v - math.log(1.02), alpha=0.05, min_effect=MIN_EFFECT) for v in statistics]
-    assert found.adopt == np.mean([adopt(each, MIN_EFFECT) for each in looks])
+    looks = [
+        interim_look(v - math.log(1.02), alpha=0.05, min_effect=MIN_EFFECT) for v in statistics
+    ]
+    assert found.adopt == np.mean([adopt(look, MIN_EFFECT) for look in looks])
     assert 0 < found.adopt < 1
 
 
@@ -161,7 +163,7 @@ def test_runs_that_are_no_multiple_of_a_batch_are_all_there():
     assert draw_statistics(NOISES["iid"], 251, SEED, 6).shape == (251, 6)
 
 
-# -- what the structure of a session is good for (spec bench 1, 2) --
+# -- what the structure of a session is good for --
 
 
 def quiet(**noise):
@@ -172,7 +174,7 @@ def spread_of(base, candidate, rounds):
     return float(np.std(np.median((candidate - base)[:, :, rounds], axis=2)))
 
 
-def test_taking_turns_in_both_orders_cancels_who_is_second():
+def test_taking_turns_in_both_orders_cancels_the_effect_of_the_second_position():
     base, candidate = draw_sessions(quiet(second=0.05), np.random.default_rng(SEED), 50, 6)
     rounds = candidate - base
     assert np.allclose(np.abs(rounds), 0.05)  # each round is wrong
@@ -180,7 +182,7 @@ def test_taking_turns_in_both_orders_cancels_who_is_second():
     assert set(np.unique(np.sign(rounds[:, :, 0]))) == {-1.0, 1.0}  # either may begin
 
 
-def test_neighbours_share_the_weather():
+def test_neighboring_samples_share_slow_noise():
     noise = quiet(wave=0.05, load=0.02)
     rng = np.random.default_rng(SEED)
     assert spread_of(*draw_sessions(noise, rng, 200, 6), slice(1, None)) < 0.006
@@ -191,7 +193,7 @@ def test_neighbours_share_the_weather():
 def test_the_first_round_is_better_discarded():
     noise = quiet(warmup=0.2)
     base, candidate = draw_sessions(noise, np.random.default_rng(SEED), 100, 6)
-    first, rest = (np.std((candidate - base)[:, :, each]) for each in (0, slice(1, None)))
+    first, rest = (np.std((candidate - base)[:, :, item]) for item in (0, slice(1, None)))
     assert first > 5 * rest
 
 

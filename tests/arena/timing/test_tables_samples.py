@@ -1,4 +1,4 @@
-"""The table of samples (bench 13): all of them, exactly, and enough for every verdict."""
+"""The table of samples: complete, exact, and sufficient for every verdict."""
 
 import csv
 import math
@@ -9,7 +9,7 @@ import pytest
 
 from fairtrial.arena import Measurement, Sample, Session, Verdict
 from fairtrial.arena.timing import samples_table as samples
-from fairtrial.arena.timing.summary import summarise
+from fairtrial.arena.timing.summary import summarize
 from fairtrial.core import StudyError, table_files
 
 RULES = {"alpha": 0.05, "min_effect": 0.02}
@@ -20,12 +20,12 @@ def session(number, ratio=1.0, *, benchmark="sort", seed=0, cpu=True, rounds=5):
     noise = random.Random(f"{seed}/{benchmark}/{number}")
     drift = noise.gauss(0, 0.01)
     taken = [Sample(0, 0, "base", 0, 1e-5, 1e-5 if cpu else None, is_kept=False)]  # an empty one
-    for each in range(rounds):
+    for item in range(rounds):
         for position, arm in enumerate(("base", "candidate")):
             factor = ratio * math.exp(drift) if arm == "candidate" else 1.0
             wall_s = 2e-3 * factor * math.exp(noise.gauss(0, 0.02))
             cpu_s = wall_s * 0.9 if cpu else None
-            taken.append(Sample(each, position, arm, 7, wall_s, cpu_s, is_kept=each > 0))
+            taken.append(Sample(item, position, arm, 7, wall_s, cpu_s, is_kept=item > 0))
     return Session(benchmark, number, tuple(taken), 0.3)
 
 
@@ -35,7 +35,7 @@ def measure(*ratios, sessions=10, **others):
         [session(n, ratio, benchmark=f"b{i}", **others) for i, ratio in enumerate(ratios)]
         for n in range(sessions)
     ]
-    return summarise(replicates, **RULES)
+    return summarize(replicates, **RULES)
 
 
 @pytest.fixture(scope="module")
@@ -58,10 +58,10 @@ def written(request, tmp_path, measurements):
 
 def test_every_sample_comes_back_as_it_was(written, measurements):
     expected = [
-        samples.SampleRow(name, each.benchmark, each.number, sample)
+        samples.SampleRow(name, item.benchmark, item.number, sample)
         for name, measurement in measurements.items()
-        for each in measurement.sessions
-        for sample in each.samples
+        for item in measurement.sessions
+        for sample in item.samples
     ]
     assert samples.read_samples(written) == expected
     assert len(list(written.parent.iterdir())) == 1  # nothing beside it
@@ -82,12 +82,12 @@ def test_verdicts_can_be_recomputed_from_the_table_alone(written, measurements):
         told = measurement.estimate
         assert again.overall.speedup == told.ratio  # the same to the last bit
         assert (again.overall.speedup_low, again.overall.speedup_high) == (told.low, told.high)
-        assert [each.estimate.ratio for each in measurement.timings] == [
-            each.speedup for each in again.benchmarks.values()
+        assert [timing.estimate.ratio for timing in measurement.timings] == [
+            benchmark.speedup for benchmark in again.benchmarks.values()
         ]
 
 
-def test_each_candidate_may_have_a_level_of_its_own(written, measurements):  # bench 10
+def test_each_candidate_may_have_a_level_of_its_own(written, measurements):
     levels = {name: 0.05 if name == "slower" else 0.01 for name in measurements}
     found = samples.recompute(written, alpha=levels, min_effect=0.02)
     plain = samples.recompute(written, **RULES)
@@ -156,7 +156,9 @@ def test_no_samples_make_a_table_without_rows(tmp_path, name):
 @pytest.mark.parametrize("name", ["s.csv", "s.parquet"])
 def test_a_name_that_is_no_text_is_spelled_out(tmp_path, name):
     samples.write_samples(tmp_path / name, {"bad\udcff": measure(1.0, sessions=1)})
-    assert {each.candidate for each in samples.read_samples(tmp_path / name)} == {"bad\\udcff"}
+    assert {read_sample.candidate for read_sample in samples.read_samples(tmp_path / name)} == {
+        "bad\\udcff"
+    }
 
 
 # -- bad input --
@@ -169,7 +171,7 @@ def test_a_write_that_fails_leaves_the_table_before(tmp_path, measurements, monk
     with pytest.raises(ZeroDivisionError):
         samples.write_samples(path, measurements)
     assert path.read_text() == "before"
-    assert [each.name for each in tmp_path.iterdir()] == ["s.csv"]
+    assert [item.name for item in tmp_path.iterdir()] == ["s.csv"]
 
 
 @pytest.mark.parametrize("name", ["s.json", "samples", "s.CSV"])

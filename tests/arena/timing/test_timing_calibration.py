@@ -1,4 +1,4 @@
-"""How many calls make a sample, how many rounds a session: by a simulated clock (bench 1, 6)."""
+"""Calls per sample and rounds per session, with a simulated clock."""
 
 import math
 import re
@@ -22,13 +22,13 @@ from fairtrial.arena.timing.calibration import (
     Pace,
     calibrate,
     choose_schedule,
+    explain_misfit,
     find_pace,
     spell_above,
-    tell_misfit,
 )
-from fairtrial.arena.timing.function_benchmark import _refuse_base
+from fairtrial.arena.timing.function_benchmark import _base_error
 from fairtrial.arena.timing.session import ArmError
-from fairtrial.arena.timing.worker_channel import LateError, LineError
+from fairtrial.arena.timing.worker_channel import ChannelError, ChannelTimeoutError
 from fairtrial.core import MisfitError
 from fairtrial.sandbox import Captured, Completed, Ending
 
@@ -70,7 +70,7 @@ def test_noise_changes_little():
 
 
 @pytest.mark.parametrize("late_s", [1e-3, 0.03, 2.0])
-def test_others_who_have_the_core_in_empty_turns_make_no_call_endlessly_fast(late_s):
+def test_other_programs_during_empty_turns_make_no_call_seem_infinitely_fast(late_s):
     class Waiting(SimWorker):
         """Gets the core late where it has nothing to do, and at once where it has."""
 
@@ -112,15 +112,17 @@ def test_the_size_of_an_input_is_the_mean():
     assert pace.input_bytes == pytest.approx(1023, abs=3)
 
 
-@pytest.mark.parametrize("error", [LineError("it left before it was done"), LateError("late")])
+@pytest.mark.parametrize(
+    "error", [ChannelError("it ended before it was done"), ChannelTimeoutError("late")]
+)
 @pytest.mark.parametrize("at", [(b"L", 0), (b"I", 0), (b"G", 0), (b"C", 3)])
-def test_a_base_that_dies_or_hangs_is_told_as_such(error, at):
+def test_a_base_that_dies_or_hangs_is_reported_as_such(error, at):
     with pytest.raises(ArmError, match=str(error)) as stop:
         measure_pace(errors={at: error})
     assert (stop.value.arm, stop.value.error) == ("base", error)
 
 
-def test_a_base_that_can_not_be_loaded_is_told_with_its_traceback():
+def test_a_base_that_can_not_be_loaded_is_reported_with_its_traceback():
     told = b'{"failed": {}, "traceback": "Traceback\\n  File\\nNameError: x\\n"}'
     with pytest.raises(ArmError, match=re.escape("Traceback | File | NameError: x")):
         measure_pace(answers={b"L": told})
@@ -160,7 +162,7 @@ def test_where_inputs_are_large_a_sample_has_fewer_calls():
     assert schedule.calls * schedule.rounds * 1e5 <= MOST_BYTES
 
 
-def test_where_starting_is_dear_a_session_has_more_rounds():  # bench 1
+def test_where_starting_is_dear_a_session_has_more_rounds():
     rounds = [
         choose_schedule(pace_of(1e-3, load_s=load_s), b"", 600.0).rounds
         for load_s in (0.02, 0.3, 1.0, 5.0, 30.0)
@@ -255,12 +257,12 @@ def test_a_noisy_moment_is_measured_again():
 
 
 def test_a_misfit_says_what_takes_the_time_and_what_helps():
-    message, hint = tell_misfit(pace_of(0.36e-3, load_s=0.52), 7.0)
+    message, hint = explain_misfit(pace_of(0.36e-3, load_s=0.52), 7.0)
     assert "starting two workers takes 1.2 s and 6 calls 0.0024 s" in message
     assert "need 7.2 s, and budget_s is 7" in message
     assert hint.startswith("budget_s: 15, or a machine with less to do")
     assert "smaller inputs don't help" in hint
-    message, hint = tell_misfit(pace_of(1.0), 20.0)
+    message, hint = explain_misfit(pace_of(1.0), 20.0)
     assert "starting two workers takes 0.2 s and 6 calls 6 s" in message
     assert hint == "smaller inputs, or budget_s: 75"
 
@@ -277,11 +279,11 @@ def test_a_base_that_takes_longer_than_its_budget_is_no_broken_one():
     nothing = Captured()
     done = Completed(Ending.TIMEOUT, None, 9, nothing, nothing, b"", False, 20.0, 0.1, 9.0)
     talked = SimpleNamespace(
-        failure=ArmError("base", "it left before it was done"),
+        failure=ArmError("base", "it ended before it was done"),
         done={"base": done},
         commands={"base": SimpleNamespace(timeout_s=20.0)},
     )
-    error = _refuse_base(Benchmark("b", "m:f", "i.py:g"), talked, None, 20.0)
+    error = _base_error(Benchmark("b", "m:f", "i.py:g"), talked, None, 20.0)
     assert isinstance(error, MisfitError)
     assert str(error) == (
         "bench.b: on the base, its first calls were not done after 20 s, and 6 sessions, the "

@@ -26,7 +26,7 @@ from fairtrial.arena import (
 from fairtrial.arena.timing.bench import frozen_stage
 from fairtrial.arena.timing.hidden_work import count_hidden
 from fairtrial.arena.timing.session import take_turns
-from fairtrial.arena.timing.summary import statistics_of, summarise
+from fairtrial.arena.timing.summary import replicate_statistics, summarize
 from fairtrial.sandbox import Captured, Completed, Ending
 from fairtrial.sandbox.selection import FULL_SANDBOXES, try_sandbox
 
@@ -50,16 +50,18 @@ class Laboratory:
 
     def run(self, text, *, sessions=4, benchmark="work"):
         """What came of these sessions."""
-        meters = tuple(each for each in self.bench.meters if each.meter.name == benchmark)
-        bench = replace(self.bench, meters=meters)
+        benchmarks = tuple(
+            item for item in self.bench.benchmarks if item.benchmark.name == benchmark
+        )
+        bench = replace(self.bench, benchmarks=benchmarks)
         changes = self.portal.call(self.arena.resolve, whole("it", text, "src/lab.py"))
         return self.portal.call(bench.run, changes, text, 0, sessions, BUDGET_S)
 
     def measure(self, text, **options):
         """What is said of it."""
-        heat = self.run(text, **options)
-        assert heat.rejection is None, heat.rejection
-        return summarise(heat.replicates, alpha=0.05, min_effect=0.02)
+        batch = self.run(text, **options)
+        assert batch.rejection is None, batch.rejection
+        return summarize(batch.replicates, alpha=0.05, min_effect=0.02)
 
     def measure_until(self, is_told, text, *, sessions=4, **options):
         """The same; in more and more sessions as long as others have the core and it isn't told."""
@@ -76,7 +78,7 @@ def was_disturbed(found):
 
 
 def is_slower(found):
-    return sum(statistics_of([(each,) for each in found.sessions])) > 0
+    return sum(replicate_statistics([(session,) for session in found.sessions])) > 0
 
 
 def is_accused(found):
@@ -87,11 +89,16 @@ def is_accused(found):
 async def opened(problem, settings):
     async with open_arena(problem, settings=settings) as arena, arena.bench() as bench:
         # The same however busy the machine is while the base is timed.
-        meters = [
-            replace(each, meter=replace(each.meter, schedule=_steady(each.meter.schedule)))
-            for each in bench.meters
+        benchmarks = [
+            replace(
+                benchmark,
+                benchmark=replace(
+                    benchmark.benchmark, schedule=_steady(benchmark.benchmark.schedule)
+                ),
+            )
+            for benchmark in bench.benchmarks
         ]
-        yield arena, replace(bench, meters=tuple(meters))
+        yield arena, replace(bench, benchmarks=tuple(benchmarks))
 
 
 def _steady(schedule):
@@ -106,7 +113,7 @@ def laboratory(tmp_path_factory):
         folder=make_repository(tmp_path_factory.mktemp("lab") / "repo", cheats_kit.FILES),
         python=sys.executable,
         check=(Check(function="lab:work", inputs="inputs.py:numbers", cases=2),),
-        bench=tuple(Benchmark(each, f"lab:{each}", "inputs.py:numbers") for each in names),
+        bench=tuple(Benchmark(name, f"lab:{name}", "inputs.py:numbers") for name in names),
     )
     settings = ArenaSettings(lock_folder=tmp_path_factory.mktemp("lock"))
     with start_blocking_portal() as portal:
@@ -120,7 +127,7 @@ def named(table):
     return [pytest.param(text, id=name.replace(" ", "-")) for name, text in table.items()]
 
 
-# -- cheats (spec bench 3 and 4) --
+# -- cheats --
 
 
 @pytest.mark.parametrize("text", named(cheats_kit.POINTLESS))
@@ -142,14 +149,14 @@ def test_results_that_are_not_there_are_wrong(laboratory, text):
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("leaves", "it left before it was done; the process exited with 0"),
-        ("leaves after some calls", "it left before it was done; the process exited with 0"),
-        ("writes replies to whatever is open", "it said something that it wasn't asked for"),
+        ("leaves", "it ended before it was done; the process exited with 0"),
+        ("leaves after some calls", "it ended before it was done; the process exited with 0"),
+        ("writes replies to whatever is open", "it sent something else than the requested reply"),
         ("replies with fewer results", "0 results of "),
-        ("a reply that is too large", "it said something that it wasn't asked for"),
+        ("a reply that is too large", "it sent something else than the requested reply"),
     ],
 )
-def test_who_does_not_keep_to_the_talk_is_out(laboratory, name, why):
+def test_a_worker_that_breaks_the_protocol_is_rejected(laboratory, name, why):
     rejection = laboratory.run(written(cheats_kit.BROKEN[name]), sessions=1).rejection
     assert rejection is not None
     assert rejection.reason == Reason.CRASH
@@ -176,10 +183,10 @@ def test_a_child_does_not_get_to_another_core(laboratory):
     assert not found.adopt, found
 
 
-def test_nobody_leaves_the_cores_that_are_timed(laboratory):  # spec bench 5
+def test_no_process_leaves_the_timed_cores(laboratory):
     bench = laboratory.bench
     ask = "os.sched_setaffinity(0, range(os.cpu_count())); print(*os.sched_getaffinity(0))"
-    stage = frozen_stage(bench.ground, bench.base)
+    stage = frozen_stage(bench.resources, bench.base)
     argv = ["{python}", "-c", f"import os; {ask}"]
     command = stage.command(argv, timeout_s=60, cores=bench.cores)
     done = laboratory.portal.call(stage.run, command)
@@ -201,7 +208,7 @@ def is_spared(found):
     return not found.vetoes
 
 
-def test_who_is_twice_as_fast_is_taken(laboratory):
+def test_a_candidate_twice_as_fast_is_adopted(laboratory):
     text = cheats_kit.TWICE + cheats_kit.MORE
     found = laboratory.measure_until(lambda found: found.adopt, text, sessions=6)
     assert (found.adopt, found.vetoes) == (True, ()), found
@@ -235,16 +242,16 @@ def test_arrays_that_are_wrong_are_found_out(laboratory):
 # -- what finds them out, by simulated clocks --
 
 
-def take(talks, rounds=11):
+def take(channels, rounds=11):
     schedule = replace(SCHEDULE, rounds=rounds)
     inputs = make_inputs(1 + schedule.calls * rounds)
-    return take_turns(talks, schedule, inputs, random.Random(1), never_differs)
+    return take_turns(channels, schedule, inputs, random.Random(1), never_differs)
 
 
 @pytest.mark.parametrize("turn", [0, 1, 4, 11])
 def test_work_of_a_single_turn_is_part_of_start_up(turn):
-    _, talks = make_pair()
-    worker, turns = talks["candidate"], iter(range(99))
+    _, channels = make_pair()
+    worker, turns = channels["candidate"], iter(range(99))
     ask = worker.ask
 
     def ask_and_work(letter, payload=b"", *, timeout_s):
@@ -255,14 +262,14 @@ def test_work_of_a_single_turn_is_part_of_start_up(turn):
         return reply
 
     worker.ask = ask_and_work
-    started = take(talks).startup_s
+    started = take(channels).startup_s
     assert started.base == pytest.approx(0.375, abs=0.01)
     assert started.candidate == pytest.approx(0.875, abs=0.01)
 
 
 def test_turns_that_all_take_long_are_not_part_of_start_up():
-    _, talks = make_pair(call_s=7.0, spread=0.05)
-    assert take(talks).startup_s.candidate == pytest.approx(0.375, abs=0.01)
+    _, channels = make_pair(call_s=7.0, spread=0.05)
+    assert take(channels).startup_s.candidate == pytest.approx(0.375, abs=0.01)
 
 
 def ended(cpu_s):
@@ -298,13 +305,13 @@ def test_threads_on_cores_that_were_not_given_are_counted():
     assert elsewhere(turns, cores=2) == pytest.approx(0.0, abs=1e-6)
 
 
-def test_who_gets_more_of_a_busy_core_than_the_base_is_not_blamed():
+def test_a_candidate_that_gets_more_of_a_busy_core_than_the_base_is_not_blamed():
     turns = take(make_pair({"call_s": 0.002, "cpu_share": 0.5}, call_s=0.001)[1])
     assert elsewhere(turns) == pytest.approx(0.0, abs=1e-6)
 
 
 def sum_up(sessions):
-    return summarise([(each,) for each in sessions], alpha=0.05, min_effect=0.02)
+    return summarize([(session,) for session in sessions], alpha=0.05, min_effect=0.02)
 
 
 def sessions_with(ratio, shares, **figures):
@@ -312,12 +319,14 @@ def sessions_with(ratio, shares, **figures):
     made = []
     for number, share in enumerate(shares):
         session = make_session(ratio * (1 + 0.001 * (number % 3)), number=number)
-        sample_s = next(each.cpu_s for each in session.samples if each.arm == "base" and each.calls)
+        sample_s = next(
+            sample.cpu_s for sample in session.samples if sample.arm == "base" and sample.calls
+        )
         made.append(replace(session, **{**figures, "outside_s": Pair(0.0, share * sample_s)}))
     return made
 
 
-def test_who_idles_in_one_session_does_not_hide_what_it_does_in_the_others():
+def test_idling_in_one_session_does_not_hide_work_outside_in_the_others():
     found = sum_up(sessions_with(0.1, [0.9, 0.9, 500.0, 0.9, 0.9, 0.9]))
     assert (found.verdict, found.adopt, len(found.vetoes)) == (Verdict.FASTER, False, 1)
 
@@ -330,7 +339,7 @@ def test_a_gain_is_not_what_is_done_outside(ratio, share, is_taken):
     assert sum_up(sessions_with(ratio, [share] * 6)).adopt == is_taken
 
 
-def test_who_is_seen_at_work_outside_in_some_sessions_only_is_neither_blamed_nor_taken():
+def test_work_outside_in_some_sessions_only_is_neither_reported_as_agreed_nor_adopted():
     found = sum_up(sessions_with(0.2, [0.0, 1.0, 0.0, 0.9, 0.1, 0.0]))
     assert (found.verdict, found.adopt) == (Verdict.FASTER, False)
     (veto,) = found.vetoes
@@ -338,6 +347,6 @@ def test_who_is_seen_at_work_outside_in_some_sessions_only_is_neither_blamed_nor
     assert sum_up(sessions_with(0.2, [0.0, 0.09, -0.09, 0.09, 0.0, 0.09])).adopt
 
 
-def test_who_lets_us_wait_for_results_is_found_out():
-    stalled = [replace(each, stalled_s=Pair(0.0, 1.0)) for each in sessions_with(0.5, [0.0] * 6)]
+def test_a_worker_that_delays_its_results_is_detected():
+    stalled = [replace(item, stalled_s=Pair(0.0, 1.0)) for item in sessions_with(0.5, [0.0] * 6)]
     assert "while the clock doesn't run" in sum_up(stalled).vetoes[0]

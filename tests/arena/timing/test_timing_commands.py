@@ -1,4 +1,4 @@
-"""Commands that are timed: pairs of fresh processes, held to what the base prints (bench 6)."""
+"""Timed commands: pairs of fresh processes whose output must equal the base's."""
 
 import os
 import subprocess
@@ -14,8 +14,8 @@ from fairtrial.arena import Benchmark, Check, CodeProblem, Pair, Reason
 from fairtrial.arena.interpreter import probe_interpreter
 from fairtrial.arena.stage import Stage
 from fairtrial.arena.timing import command_benchmark as pairs
-from fairtrial.arena.timing.command_benchmark import compare_outputs, prepare_pairs
-from fairtrial.arena.timing.prepared_benchmark import Duel
+from fairtrial.arena.timing.command_benchmark import compare_outputs, prepare_command_benchmark
+from fairtrial.arena.timing.prepared_benchmark import TimingSetup
 from fairtrial.core import LabError, MisfitError, StudyError
 from fairtrial.sandbox import Captured, Completed, Ending, find_sandbox
 from fairtrial.sandbox.harness import watcher as watch
@@ -63,12 +63,12 @@ class Scripted:
     def monotonic(self):
         return self.clock_s
 
-    def duel(self, *, problem=PROBLEM, cores=(1,), seen="/project"):
+    def setup(self, *, problem=PROBLEM, cores=(1,), seen="/project"):
         base, candidate = (
             Stage(problem, PYTHON, self, Path("/slots", arm), Path(seen.format(arm)), (".",))
             for arm in ("base", "candidate")
         )
-        return Duel(
+        return TimingSetup(
             replace(base, is_writable=False), replace(candidate, is_writable=False), cores, "secret"
         )
 
@@ -85,17 +85,17 @@ def script(monkeypatch):
     return script
 
 
-def prepare(duel, *, budget_s=20.0, **more):
+def prepare(setup, *, budget_s=20.0, **more):
     async def work():
-        return await prepare_pairs(BENCHMARK, duel, budget_s=budget_s, **more)
+        return await prepare_command_benchmark(BENCHMARK, setup, budget_s=budget_s, **more)
 
     return anyio.run(work)
 
 
 def time_once(sandbox, number=0):
     """A session after the base was prepared with whatever the script has first."""
-    duel = sandbox.duel()
-    return anyio.run(prepare(duel).run, duel, number)
+    setup = sandbox.setup()
+    return anyio.run(prepare(setup).run, setup, number)
 
 
 def test_a_session_is_one_pair_of_processes_on_the_asked_cores(script):
@@ -117,28 +117,28 @@ def test_a_session_is_one_pair_of_processes_on_the_asked_cores(script):
     assert sandbox.commands[-1][1].argv[1:] == ("-m", "tool", "big.txt")
 
 
-def test_who_comes_first_is_drawn_and_can_be_drawn_again(script):
+def test_the_first_arm_is_random_and_reproducible(script):
     sandbox = script()
-    duel = sandbox.duel()
-    meter = prepare(duel)
+    setup = sandbox.setup()
+    benchmark = prepare(setup)
 
-    def first_arms(duel):
-        sessions = [anyio.run(meter.run, duel, number) for number in range(40)]
+    def first_arms(setup):
+        sessions = [anyio.run(benchmark.run, setup, number) for number in range(40)]
         return [session.samples[0].arm for session in sessions]
 
-    arms = first_arms(duel)
+    arms = first_arms(setup)
     assert 10 <= arms.count("base") <= 30
-    assert first_arms(duel) == arms
-    assert first_arms(replace(duel, seed="another")) != arms
+    assert first_arms(setup) == arms
+    assert first_arms(replace(setup, seed="another")) != arms
 
 
-def test_a_hash_seed_is_for_one_session_and_for_both(script):  # spec bench 5
+def test_a_hash_seed_is_for_one_session_and_for_both(script):
     sandbox = script()
-    duel = sandbox.duel()
-    meter = prepare(duel)
+    setup = sandbox.setup()
+    benchmark = prepare(setup)
     sandbox.commands.clear()
     for number in range(5):
-        anyio.run(meter.run, duel, number)
+        anyio.run(benchmark.run, setup, number)
     seeds = [command.env["PYTHONHASHSEED"] for _, command in sandbox.commands]
     assert seeds[::2] == seeds[1::2]
     assert len(set(seeds)) == 5
@@ -147,42 +147,42 @@ def test_a_hash_seed_is_for_one_session_and_for_both(script):  # spec bench 5
 
 def test_a_hash_seed_of_the_problems_own_stays(script):
     sandbox = script()
-    duel = sandbox.duel(problem=replace(PROBLEM, env={"PYTHONHASHSEED": "7"}))
-    anyio.run(prepare(duel).run, duel, 0)
+    setup = sandbox.setup(problem=replace(PROBLEM, env={"PYTHONHASHSEED": "7"}))
+    anyio.run(prepare(setup).run, setup, 0)
     assert {command.env["PYTHONHASHSEED"] for _, command in sandbox.commands} == {"7"}
 
 
 def test_preparing_runs_the_base_alone_and_the_first_run_is_not_counted(script):
     sandbox = script(base=[ended(wall_s=5.0)])
-    meter = prepare(sandbox.duel())
+    benchmark = prepare(sandbox.setup())
     assert {arm for arm, _ in sandbox.commands} == {"base"}
-    assert meter.session_s == pytest.approx(2 * 0.3)
-    assert meter.notes == ()
+    assert benchmark.session_s == pytest.approx(2 * 0.3)
+    assert benchmark.notes == ()
 
 
 def test_a_budget_that_cannot_hold_six_pairs_is_refused_with_the_time_needed(script):
     sandbox = script(base=[ended(wall_s=1.95)] * 4)
     with pytest.raises(MisfitError) as refused:
-        prepare(sandbox.duel(), budget_s=20.0)
+        prepare(sandbox.setup(), budget_s=20.0)
     (mistake,) = refused.value.mistakes
     assert mistake.path == ("bench", "cli", "command")
     assert "2 s on the base" in mistake.message
     assert "about 24 s" in mistake.message
     assert "budget_s to 27" in mistake.hint
     sandbox = script(base=[ended(wall_s=1.95)] * 3)
-    assert prepare(sandbox.duel(), budget_s=24.01).session_s == pytest.approx(4.0)
+    assert prepare(sandbox.setup(), budget_s=24.01).session_s == pytest.approx(4.0)
     sandbox = script(base=[ended(wall_s=1.96)] * 4)
     with pytest.raises(MisfitError, match=r"need about 24\.1 s, and budget_s is 24;"):
-        prepare(sandbox.duel(), budget_s=24.0)
+        prepare(sandbox.setup(), budget_s=24.0)
 
 
 def test_a_noisy_moment_is_measured_again_before_a_budget_is_refused(script):
     sandbox = script(base=[ended(), ended(wall_s=3.0), ended(wall_s=3.0), ended()])
-    assert prepare(sandbox.duel(), budget_s=20.0).name == "cli"
+    assert prepare(sandbox.setup(), budget_s=20.0).name == "cli"
     assert len(sandbox.commands) == 4
     sandbox = script(base=[ended(wall_s=9.0)] * 4)
     with pytest.raises(MisfitError):
-        prepare(sandbox.duel(), budget_s=20.0)
+        prepare(sandbox.setup(), budget_s=20.0)
     assert len(sandbox.commands) == 2, "what no noise explains needs no third run"
 
 
@@ -195,9 +195,9 @@ def test_a_noisy_moment_is_measured_again_before_a_budget_is_refused(script):
     ],
 )
 @pytest.mark.parametrize("good", [0, 2])
-def test_a_base_that_fails_is_refused_with_what_it_said(script, first, said, good):
+def test_a_base_that_fails_is_refused_with_its_output(script, first, said, good):
     with pytest.raises(StudyError) as refused:
-        prepare(script(base=[ended()] * good + [first]).duel())
+        prepare(script(base=[ended()] * good + [first]).setup())
     (mistake,) = refused.value.mistakes
     assert mistake.path == ("bench", "cli", "command")
     assert said in mistake.message
@@ -234,27 +234,27 @@ def test_a_rejection_shows_both_outputs(script):
 @pytest.mark.parametrize("varying", [[b"1\n"], [b"42\n", b"1\n"], [b"42\n", b"42\n", b"1\n"]])
 def test_output_that_varies_on_the_base_is_not_held_against_candidates(script, varying):
     sandbox = script(base=map(ended, varying), candidate=[ended(b"2\n"), ended(code=1)])
-    duel = sandbox.duel()
-    meter = prepare(duel)
-    (note,) = meter.notes
+    setup = sandbox.setup()
+    benchmark = prepare(setup)
+    (note,) = benchmark.notes
     assert "differs from run to run" in note
     assert "exit status" in note
-    assert anyio.run(meter.run, duel, 0).rejection is None
-    assert anyio.run(meter.run, duel, 1).rejection.reason == Reason.DIFFERENT
+    assert anyio.run(benchmark.run, setup, 0).rejection is None
+    assert anyio.run(benchmark.run, setup, 1).rejection.reason == Reason.DIFFERENT
 
 
-def test_output_that_turns_out_to_vary_accuses_nobody(script):
+def test_output_that_turns_out_to_vary_rejects_no_candidate(script):
     # Three runs and the base's own timed one are alike; then it prints something else.
     base = [ended()] * 5 + [ended(b"after midnight\n")]
     sandbox = script(base=base, candidate=[ended(b"after midnight\n"), ended(b"noon\n")])
-    duel = sandbox.duel()
-    meter = prepare(duel)
-    assert meter.notes == ()
-    assert anyio.run(meter.run, duel, 0).rejection is None
-    (note,) = meter.notes
+    setup = sandbox.setup()
+    benchmark = prepare(setup)
+    assert benchmark.notes == ()
+    assert anyio.run(benchmark.run, setup, 0).rejection is None
+    (note,) = benchmark.notes
     assert "differs from run to run" in note
-    assert anyio.run(meter.run, duel, 1).rejection is None
-    assert len(meter.notes) == 1
+    assert anyio.run(benchmark.run, setup, 1).rejection is None
+    assert len(benchmark.notes) == 1
 
 
 def test_a_base_that_fails_later_is_our_fault(script):
@@ -263,18 +263,18 @@ def test_a_base_that_fails_later_is_our_fault(script):
         time_once(sandbox)
 
 
-def test_a_command_that_prints_nothing_is_said(script):
-    (note,) = prepare(script(base=[ended(b"")] * 3).duel()).notes
+def test_a_command_that_prints_nothing_gets_a_note(script):
+    (note,) = prepare(script(base=[ended(b"")] * 3).setup()).notes
     assert "prints nothing" in note
 
 
 def test_the_paths_of_slots_that_cannot_be_mounted_at_one_place_are_no_difference(script):
     said = [ended(b"in /a/candidate/x\n"), ended(b"in /b/candidate/x\n")]
     sandbox = script(base=[ended(b"in /a/base/x\n")] * 9, candidate=said)
-    duel = sandbox.duel(seen="/a/{}")
-    meter = prepare(duel)
-    assert anyio.run(meter.run, duel, 0).rejection is None
-    assert anyio.run(meter.run, duel, 1).rejection is not None
+    setup = sandbox.setup(seen="/a/{}")
+    benchmark = prepare(setup)
+    assert anyio.run(benchmark.run, setup, 0).rejection is None
+    assert anyio.run(benchmark.run, setup, 1).rejection is not None
 
 
 LONG = Captured(b"head\n", b"tail\n", 1_000)
@@ -332,12 +332,12 @@ def real_stage(tmp_path_factory):
 def test_real_processes_are_timed_and_held_to_the_base(real_stage):
     base = real_stage(TOOL)
     cores = (min(os.sched_getaffinity(0)),)
-    meter = prepare(Duel(base, base, cores, "s"), budget_s=600.0)
+    benchmark = prepare(TimingSetup(base, base, cores, "s"), budget_s=600.0)
 
     async def sessions():
         found = {}
         for name, text in {"equal": TOOL, **CHEATS}.items():
-            found[name] = await meter.run(Duel(base, real_stage(text), cores, "s"), 0)
+            found[name] = await benchmark.run(TimingSetup(base, real_stage(text), cores, "s"), 0)
         return found
 
     found = anyio.run(sessions)

@@ -1,6 +1,6 @@
 """Until when candidates are timed, and who wins: a simulated timer with seeded noise.
 
-Spec bench 7, 8, 10; what becomes of judgements is `Contest`'s.
+Judgements are completed by `TimingPhase`.
 """
 
 import errno
@@ -26,14 +26,14 @@ from fairtrial.arena import (
     Reason,
     Rejection,
     Verdict,
-    rules_of,
+    timing_rules,
 )
-from fairtrial.arena.timing.decision import Rules, measure, race
-from fairtrial.arena.timing.summary import summarise
-from fairtrial.arena.timing_phase import Contest
+from fairtrial.arena.timing.decision import DecisionRules, measure, race
+from fairtrial.arena.timing.summary import summarize
+from fairtrial.arena.timing_phase import TimingPhase
 from fairtrial.core import LabError, StudyError
 
-RULES = Rules(alpha=0.05, min_effect=0.02, budget_s=100.0)
+RULES = DecisionRules(alpha=0.05, min_effect=0.02, budget_s=100.0)
 CRASH = Rejection(Reason.CRASH, "it died")
 SLOW_START = {"startup_s": Pair(0.1, 0.9)}
 
@@ -59,7 +59,7 @@ def hold_race(timer, rules=RULES, **more):
 @pytest.mark.parametrize(
     ("speed", "verdict"), [(1.5, Verdict.FASTER), (0.5, Verdict.SLOWER), (1.0, Verdict.EQUIVALENT)]
 )
-def test_what_is_clear_at_the_first_look_takes_six_sessions(speed, verdict):  # bench 7
+def test_what_is_clear_at_the_first_look_takes_six_sessions(speed, verdict):
     timer = SimTimer({"a": speed}, spread=0.004)
     found = time_one(timer, label="x")
     assert (found.verdict, found.estimate.sessions) == (verdict, 6)
@@ -93,7 +93,7 @@ def test_it_stops_at_a_look_or_with_its_budget_and_not_before(speed, spread, see
         assert is_spent or sessions == LOOKS[-1]
     assert (found.estimate is None) == (sessions < LOOKS[0])
     # What is told is what its sessions say, and nothing else.
-    again = summarise([(each,) for each in found.sessions], alpha=0.05, min_effect=0.02)
+    again = summarize([(session,) for session in found.sessions], alpha=0.05, min_effect=0.02)
     assert (again.verdict, again.estimate, again.adopt) == (
         found.verdict,
         found.estimate,
@@ -101,7 +101,7 @@ def test_it_stops_at_a_look_or_with_its_budget_and_not_before(speed, spread, see
     )
 
 
-def test_a_budget_that_ends_between_looks_still_says_what_may_be_said():  # bench 7
+def test_a_budget_that_ends_between_looks_still_gives_an_estimate():
     timer = SimTimer({"a": 1.03}, spread=0.04, seed=4)
     found = time_one(timer, replace(RULES, budget_s=4.0))
     assert found.estimate.sessions == len(found.sessions) == 8
@@ -111,7 +111,7 @@ def test_a_budget_that_ends_between_looks_still_says_what_may_be_said():  # benc
 
 
 @pytest.mark.parametrize(("budget_s", "sessions"), [(0.0, 1), (1.0, 2), (2.5, 5)])
-def test_fewer_than_six_sessions_are_inconclusive_and_say_why(budget_s, sessions):  # bench 7
+def test_fewer_than_six_sessions_are_inconclusive_and_say_why(budget_s, sessions):
     found = time_one(SimTimer({"a": 3.0}), replace(RULES, budget_s=budget_s))
     assert (found.verdict, found.estimate, found.adopt) == (Verdict.INCONCLUSIVE, None, False)
     assert len(found.sessions) == sessions
@@ -136,7 +136,7 @@ def test_our_own_failures_are_no_rejection_of_the_candidate(error):
 @pytest.mark.parametrize(
     "error", [NoRoomError("no room"), OSError(errno.ENOSPC, "no room"), OSError(errno.EDQUOT, "no")]
 )
-def test_a_full_disk_is_told_to_whoever_would_go_on(error):
+def test_a_full_disk_is_raised_to_the_caller(error):
     with pytest.raises(NoRoomError, match="no"):
         time_one(SimTimer({"a": 1.0}, deeds={("a", 2): error}))
 
@@ -147,7 +147,7 @@ def test_another_error_of_the_system_is_no_rejection_of_the_candidate():
     assert (found.reason, "too many open files" in found.message) == (Reason.EVALUATOR, True)
 
 
-def test_what_sessions_said_before_we_failed_is_told():
+def test_the_result_of_sessions_before_our_failure_is_reported():
     found = time_one(SimTimer({"a": 1.0}, spread=0.3, deeds={("a", 8): LabError("it broke")}))
     told = re.fullmatch(
         r"it could not be timed: it broke; its (\d) sessions.*: (.*)", found.message
@@ -161,7 +161,7 @@ def test_a_mistake_in_our_code_is_not_hidden():
         time_one(SimTimer({"a": 1.0}, deeds={("a", 2): ZeroDivisionError()}))
 
 
-def test_whoever_watches_is_told_at_each_look():
+def test_the_watcher_is_called_at_each_look():
     told = []
     time_one(SimTimer({"a": 1.0}, spread=0.3), watcher=lambda *each: told.append(each))
     assert [(name, count) for name, count, _ in told] == [("a", count) for count in LOOKS]
@@ -173,7 +173,7 @@ def test_whoever_watches_is_told_at_each_look():
 FIELD = {"same": 1.0, "good": 1.2, "worse": 0.8, "best": 1.5}
 
 
-def test_the_winner_is_measured_again_and_only_that_is_told():  # bench 10
+def test_the_winner_is_confirmed_and_only_that_is_reported():
     timer = SimTimer(FIELD)
     results = hold_race(timer)
     best = results["best"]
@@ -186,7 +186,7 @@ def test_the_winner_is_measured_again_and_only_that_is_told():  # bench 10
     assert best.sessions == alone.sessions
     assert (best.estimate, best.estimate.confidence) == (alone.estimate, 0.95)
     # All that it took is counted, although only the last sessions are told.
-    own = sum(each[-1] for each in timer.log if each[0] == "best")
+    own = sum(item[-1] for item in timer.log if item[0] == "best")
     assert best.seconds == pytest.approx(own * timer.session_s)
 
 
@@ -196,7 +196,7 @@ def test_results_come_in_the_order_of_the_candidates():
     assert list(hold_race(SimTimer(backwards))) == list(backwards)
 
 
-def test_those_that_lost_say_so_with_bounds_that_hold_for_all():  # bench 10
+def test_those_that_lost_say_so_with_bounds_that_hold_for_all():
     results = hold_race(SimTimer(FIELD))
     for name in ("same", "good", "worse"):
         assert not results[name].is_confirmed
@@ -206,19 +206,19 @@ def test_those_that_lost_say_so_with_bounds_that_hold_for_all():  # bench 10
     assert results["worse"].verdict == Verdict.SLOWER
 
 
-def test_losers_get_fewer_sessions_than_timing_each_would_take():  # bench 10
+def test_losers_get_fewer_sessions_than_timing_each_would_take():
     speeds = {"best": 1.5, **{f"n{place}": 1.0 + place / 100 for place in range(15)}}
     timer = SimTimer(speeds, spread=0.05)
     results = hold_race(timer)
-    raced = sum(each[-1] for each in timer.log)
+    raced = sum(item[-1] for item in timer.log)
     alone = SimTimer(speeds, spread=0.05)
     for name in speeds:
         anyio.run(partial(measure, alone, name, changes_of(name), RULES))
     assert results["best"].is_confirmed
-    assert raced * 2 < sum(each[-1] for each in alone.log)
+    assert raced * 2 < sum(entry[-1] for entry in alone.log)
 
 
-def test_a_winner_that_was_lucky_is_told_as_it_is_the_second_time():  # no winner's curse
+def test_a_winner_that_was_lucky_is_reported_by_its_confirmation():  # no winner's curse
     lucky = SimTimer({f"n{place}": 1.0 for place in range(8)}, spread=0.03, seed=2)
     results = hold_race(lucky)
     finals = [name for name, label, *_ in lucky.log if label.startswith("final/")]
@@ -234,7 +234,7 @@ def test_one_alone_is_measured_at_once():
     assert found.estimate.confidence == 0.95
 
 
-def test_nobody_is_no_race():
+def test_a_race_without_candidates_has_no_results():
     assert hold_race(SimTimer({})) == {}
 
 
@@ -250,7 +250,7 @@ def test_one_that_fails_costs_no_other(number, deed):  # arena 17
     assert isinstance(results["worse"], Measurement)
 
 
-def test_one_that_fails_is_told_with_the_reason():
+def test_a_candidate_that_fails_is_reported_with_the_reason():
     deeds = {("good", 1): CRASH, ("worse", 1): LabError("the base failed")}
     results = hold_race(SimTimer(FIELD, deeds=deeds))
     assert results["good"] == CRASH
@@ -272,7 +272,7 @@ def test_a_winner_that_fails_when_it_is_measured_again_is_out():
 
 
 @pytest.mark.parametrize("label", ["race/good", "race/worse", "final/best"])
-def test_a_disk_that_gets_full_costs_a_race_those_who_need_it_and_nobody_else(label):
+def test_a_disk_that_gets_full_costs_only_the_candidates_that_need_it_their_verdict(label):
     class Full(SimTimer):
         async def run(self, changes, other, *rest):
             if other == label:
@@ -285,7 +285,7 @@ def test_a_disk_that_gets_full_costs_a_race_those_who_need_it_and_nobody_else(la
     assert all(results[name].reason == Reason.EVALUATOR for name in lost)
 
 
-def test_one_that_is_vetoed_can_not_win():  # bench 4, 10
+def test_one_that_is_vetoed_can_not_win():
     timer = SimTimer(FIELD, more={"best": SLOW_START})
     results = hold_race(timer)
     assert results["best"].vetoes
@@ -296,7 +296,7 @@ def test_one_that_is_vetoed_can_not_win():  # bench 4, 10
     assert sum(done for name, *_, done in timer.log if name == "best") == 6
 
 
-def test_one_benchmark_that_got_slower_keeps_from_winning():  # bench 9
+def test_one_benchmark_that_got_slower_keeps_from_winning():
     timer = SimTimer({"good": (1.2, 1.2), "mixed": (4.0, 0.7)})
     results = hold_race(timer)
     assert not results["mixed"].adopt
@@ -305,7 +305,7 @@ def test_one_benchmark_that_got_slower_keeps_from_winning():  # bench 9
     assert timer.log[-1][1] == "final/good"
 
 
-def test_what_kept_one_from_winning_is_told_although_its_bounds_get_wider():
+def test_a_veto_is_reported_although_bounds_get_wider():
     """Vetoes are found at alpha, what is told in the end at a share of it."""
     timer = SimTimer({"a": (2.0, 0.96), "b": (1.1, 1.1), "c": (1.1, 1.1)}, spread=0.03, seed=9)
     found = hold_race(timer)["a"]
@@ -319,14 +319,14 @@ def test_a_race_without_a_budget_gives_what_there_is():
     timer = SimTimer(FIELD)
     results = hold_race(timer, replace(RULES, budget_s=1.0))
     assert list(results) == list(FIELD)
-    assert all(each.verdict == Verdict.INCONCLUSIVE for each in results.values())
+    assert all(result.verdict == Verdict.INCONCLUSIVE for result in results.values())
     assert sum(done for *_, done in timer.log) <= 4
 
 
-def test_nobody_faster_has_no_winner():
+def test_without_a_faster_candidate_there_is_no_winner():
     timer = SimTimer({"a": 0.7, "b": 1.0, "c": 0.9}, spread=0.003)
     results = hold_race(timer)
-    assert [each.verdict for each in results.values()] == [
+    assert [result.verdict for result in results.values()] == [
         Verdict.SLOWER,
         Verdict.EQUIVALENT,
         Verdict.SLOWER,
@@ -374,12 +374,12 @@ def judged(name, digest=None, *, verdict=Verdict.PASSED, duplicate_of=None):
 def settle(timer, judgements, timing="race", **more):
     resolved = [
         Rejection(Reason.UNUSABLE, "no diff")
-        if each.verdict == Verdict.REJECTED
-        else changes_of(each.digest)
-        for each in judgements
+        if judgement.verdict == Verdict.REJECTED
+        else changes_of(judgement.digest)
+        for judgement in judgements
     ]
-    contest = Contest(PROBLEM, timer, timing)
-    return anyio.run(partial(contest.settle, judgements, resolved, **more))
+    phase = TimingPhase(PROBLEM, timer, timing)
+    return anyio.run(partial(phase.run, judgements, resolved, **more))
 
 
 def test_only_those_that_passed_are_timed_and_the_order_stays():
@@ -391,8 +391,8 @@ def test_only_those_that_passed_are_timed_and_the_order_stays():
     ]
     timer = SimTimer(FIELD)
     found = settle(timer, given)
-    assert [each.name for each in found] == ["out", "good", "unclear", "best"]
-    assert [each.verdict for each in found] == [
+    assert [item.name for item in found] == ["out", "good", "unclear", "best"]
+    assert [entry.verdict for entry in found] == [
         Verdict.REJECTED,
         Verdict.FASTER,
         Verdict.INCONCLUSIVE,
@@ -436,7 +436,9 @@ def test_what_we_could_not_time_is_inconclusive():
 
 
 @pytest.mark.parametrize("timing", ["race", "each"])
-def test_who_is_to_be_timed_on_a_full_disk_is_told_of_with_the_verdicts_of_the_others(timing):
+def test_a_candidate_that_a_full_disk_leaves_untimed_is_reported_with_the_other_verdicts(
+    timing,
+):
     given = [judged("out", verdict=Verdict.REJECTED), judged("good"), judged("best")]
     timer = SimTimer(FIELD, deeds={("good", 0): NoRoomError("no room")})
     out, good, best = settle(timer, given, timing)
@@ -454,12 +456,12 @@ def test_two_of_one_name_are_two():
 def test_each_is_timed_to_its_end_at_a_share_of_alpha():
     timer = SimTimer(FIELD)
     found = settle(timer, [judged(name) for name in FIELD], "each")
-    assert [each.measurement.verdict for each in found] == [each.verdict for each in found]
-    assert {each.measurement.estimate.confidence for each in found} == {1 - 0.05 / 4}
+    assert [item.measurement.verdict for item in found] == [entry.verdict for entry in found]
+    assert {element.measurement.estimate.confidence for element in found} == {1 - 0.05 / 4}
     assert not any(each.measurement.is_confirmed for each in found)
 
 
-def test_whoever_listens_hears_of_places():
+def test_callbacks_get_the_indices_of_candidates():
     given = [judged("out", verdict=Verdict.REJECTED), judged("good"), judged("best")]
     timed, told = [], []
     found = settle(
@@ -474,5 +476,5 @@ def test_whoever_listens_hears_of_places():
 
 def test_the_budget_is_each_benchmark_s():
     bench = tuple(Benchmark(f"b{at}", "m:f", "i.py:g") for at in range(3))
-    assert rules_of(replace(PROBLEM, bench=bench)).budget_s == 300.0
-    assert rules_of(replace(PROBLEM, bench=())).budget_s == 100.0
+    assert timing_rules(replace(PROBLEM, bench=bench)).budget_s == 300.0
+    assert timing_rules(replace(PROBLEM, bench=())).budget_s == 100.0

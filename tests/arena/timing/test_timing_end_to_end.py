@@ -1,4 +1,4 @@
-"""From candidates to verdicts with real workers in real sandboxes: spec bench 4, 5, 8, 9, 13."""
+"""From candidates to verdicts, with real workers in real sandboxes."""
 
 import json
 import os
@@ -27,8 +27,10 @@ from fairtrial.arena import (
     ArenaSettings,
     Basis,
     Benchmark,
+    CandidateJudged,
     Check,
     Session,
+    TimingProgress,
     Verdict,
     compare_candidates,
     evaluate_candidates,
@@ -37,7 +39,7 @@ from fairtrial.arena.timing import bench as bench_module
 from fairtrial.arena.timing.bench import choose_cores
 from fairtrial.arena.timing.calibration import Pace
 from fairtrial.arena.timing.function_benchmark import worker_command
-from fairtrial.arena.timing.summary import summarise
+from fairtrial.arena.timing.summary import summarize
 from fairtrial.core import LabError, MisfitError
 
 pytestmark = pytest.mark.slow
@@ -89,9 +91,9 @@ def seeing(tmp_path_factory):
         open_site(tmp_path_factory.mktemp("seeing"), SEEING, check=OTHERWISE) as site,
     ):
         sessions = meddle(patch)
-        heat = site.run(LOOKS + "# the candidate", count=3)
-        assert heat.rejection is None
-        yield site, sessions, heat
+        batch = site.run(LOOKS + "# the candidate", count=3)
+        assert batch.rejection is None
+        yield site, sessions, batch
 
 
 def seen_by(log, arm):
@@ -105,7 +107,7 @@ def inputs_of(log, arm):
     return [payload for who, letter, payload, _ in log if (who, letter) == (arm, b"I") and payload]
 
 
-def test_both_workers_see_the_same(seeing):  # bench 5
+def test_both_workers_see_the_same(seeing):
     """All that the function tells: paths, variables, cores, hashes."""
     _, sessions, _ = seeing
     for log in sessions:
@@ -113,20 +115,20 @@ def test_both_workers_see_the_same(seeing):  # bench 5
         assert len(seen_by(log, "base")) == 1 + 2 * 3
 
 
-def test_the_hash_seed_is_the_same_for_both_and_new_in_each_session(seeing):  # bench 5
+def test_the_hash_seed_is_the_same_for_both_and_new_in_each_session(seeing):
     _, sessions, _ = seeing
-    seeds = [{each["seed"] for arm in ("base", "candidate") for each in seen_by(log, arm)}
+    seeds = [{item["seed"] for arm in ("base", "candidate") for item in seen_by(log, arm)}
              for log in sessions]  # fmt: skip
-    assert [len(each) for each in seeds] == [1, 1, 1]
+    assert [len(seed) for seed in seeds] == [1, 1, 1]
     assert len(set.union(*seeds)) == 3
     assert len({seen_by(log, "base")[0]["hash"] for log in sessions}) == 3
     assert not {"0", "random"} & set.union(*seeds)
 
 
 @needs_sandbox
-def test_both_slots_lie_where_the_user_s_tree_does_and_can_not_be_changed(seeing):  # bench 5
+def test_both_slots_lie_where_the_user_s_tree_does_and_can_not_be_changed(seeing):
     site, sessions, _ = seeing
-    top = site.bench.ground.pool.snapshot.source
+    top = site.bench.resources.pool.snapshot.source
     one = seen_by(sessions[0], "candidate")[0]
     assert one["file"] == str(top / "src" / "few.py")
     assert one["cwd"] == str(top)
@@ -134,21 +136,21 @@ def test_both_slots_lie_where_the_user_s_tree_does_and_can_not_be_changed(seeing
     assert "tools" not in one["listed"] or not (site.bench.base.path / "tools/make.py").exists()
 
 
-def test_workers_run_on_the_cores_of_the_bench(seeing):  # bench 5
+def test_workers_run_on_the_cores_of_the_bench(seeing):
     site, sessions, _ = seeing
     cores = seen_by(sessions[0], "candidate")[0]["cores"]
     assert cores == sorted(site.bench.cores)
     assert len(cores) == 1 or not hasattr(os, "sched_getaffinity")
 
 
-def test_garbage_collection_stays_on_with_what_was_imported_frozen(seeing):  # bench 5
+def test_garbage_collection_stays_on_with_what_was_imported_frozen(seeing):
     _, sessions, _ = seeing
     one = seen_by(sessions[0], "candidate")[0]
     assert one["frozen"]
     assert one["collects"]
 
 
-def test_every_call_has_an_input_of_its_own_the_same_for_both(seeing):  # bench 4
+def test_every_call_has_an_input_of_its_own_the_same_for_both(seeing):
     _, sessions, _ = seeing
     for log in sessions:
         assert inputs_of(log, "base") == inputs_of(log, "candidate")
@@ -156,7 +158,7 @@ def test_every_call_has_an_input_of_its_own_the_same_for_both(seeing):  # bench 
     assert len(lines) == len(set(lines)) == 3 * (1 + 2 * 3)
 
 
-def test_nothing_tells_a_worker_which_it_is_or_what_comes_next(seeing):  # bench 4
+def test_nothing_tells_a_worker_which_it_is_or_what_comes_next(seeing):
     site, sessions, _ = seeing
     said = b"".join(payload for log in sessions for _, _, payload, _ in log)
     assert site.bench.secret.encode() not in said
@@ -166,17 +168,17 @@ def test_nothing_tells_a_worker_which_it_is_or_what_comes_next(seeing):  # bench
     own = [[(letter, payload) for who, letter, payload, _ in log if who == arm]
            for log in sessions for arm in ("base", "candidate")]  # fmt: skip
     for base, candidate in zip(own[::2], own[1::2], strict=True):
-        assert [each for each in candidate if each not in base] == []
+        assert [item for item in candidate if item not in base] == []
 
 
 def test_sessions_are_whole_and_numbered(seeing):
-    _, _, heat = seeing
-    for number, (session,) in enumerate(heat.replicates):
+    _, _, batch = seeing
+    for number, (session,) in enumerate(batch.replicates):
         assert session.number == number
         assert session.peak_rss_mb.base > 1
         assert session.startup_s.base > 0
-        assert len([each for each in session.samples if each.is_kept]) == 2 * 2
-        assert all(each.wall_s > 0 for each in session.samples)
+        assert len([item for item in session.samples if item.is_kept]) == 2 * 2
+        assert all(sample.wall_s > 0 for sample in session.samples)
 
 
 def test_the_same_label_and_number_give_the_same_inputs_and_another_others(seeing, monkeypatch):
@@ -190,15 +192,15 @@ def test_the_same_label_and_number_give_the_same_inputs_and_another_others(seein
 
 
 @needs_cores
-def test_a_benchmark_gets_as_many_cores_as_it_asks_for(tmp_path, monkeypatch):  # bench 5
+def test_a_benchmark_gets_as_many_cores_as_it_asks_for(tmp_path, monkeypatch):
     bench = (
         Benchmark("two", "few:squares", "tools/make.py:numbers", cores=2),
         Benchmark("one", "few:squares", "tools/make.py:numbers"),
     )
     with open_site(tmp_path, SEEING, bench=bench, check=OTHERWISE) as site:
         sessions = meddle(monkeypatch)
-        heat = site.run(LOOKS + "#")
-        assert [session.benchmark for session in heat.replicates[0]] == ["two", "one"]
+        batch = site.run(LOOKS + "#")
+        assert [session.benchmark for session in batch.replicates[0]] == ["two", "one"]
         seen = [seen_by(log, arm)[0]["cores"] for log in sessions for arm in ("base", "candidate")]
         assert seen == [sorted(choose_cores(2))] * 2 + [sorted(choose_cores(1))] * 2
         assert set(site.bench.cores) == set(choose_cores(2))
@@ -214,8 +216,8 @@ def test_a_benchmark_that_a_busy_moment_slowed_down_is_measured_again(tmp_path, 
 
     monkeypatch.setattr(Pace, "with_start", start_slowly)
     with open_site(tmp_path, budget_s=600.0) as site:
-        (placed,) = site.bench.meters
-        assert placed.meter.pace.start_s == measured[2]
+        (placed,) = site.bench.benchmarks
+        assert placed.benchmark.pace.start_s == measured[2]
     assert len(measured) == 3
 
 
@@ -226,9 +228,9 @@ def test_a_busy_machine_gets_more_time(tmp_path, monkeypatch):
     with open_site(tmp_path, budget_s=600.0) as site:
         assert site.bench.stretch == 2.0
         assert "timing may take 2 times as long as budget_s says" in " ".join(site.bench.notes)
-        heat = site.run(FASTER, count=1)
-        assert heat.stretch == 2.0
-        assert heat.charged_s == heat.seconds / 2
+        batch = site.run(FASTER, count=1)
+        assert batch.stretch == 2.0
+        assert batch.charged_s == batch.seconds / 2
 
 
 def test_a_machine_that_is_too_busy_names_the_budget_that_was_written(tmp_path, monkeypatch):
@@ -248,7 +250,7 @@ def test_a_machine_that_is_too_busy_names_the_budget_that_was_written(tmp_path, 
     assert len(tried) >= 4, "once for each stretch, and once without"
 
 
-def test_a_benchmark_that_never_fits_is_nobody_s_fault(tmp_path, monkeypatch):
+def test_a_benchmark_that_never_fits_is_refused_by_its_own_budget(tmp_path, monkeypatch):
     monkeypatch.setattr(bench_module, "is_busy", lambda: False)
     monkeypatch.setattr(Pace, "with_start", lambda pace, _: replace(pace, start_s=70.0))
     with (
@@ -261,7 +263,7 @@ def test_a_benchmark_that_never_fits_is_nobody_s_fault(tmp_path, monkeypatch):
 
 def test_a_problem_s_own_hash_seed_is_kept(seeing):
     site, _, _ = seeing
-    stage = site.bench.ground.stage(site.bench.base)
+    stage = site.bench.resources.stage(site.bench.base)
     assert worker_command(stage, 3, (1,), 77, 5.0).env["PYTHONHASHSEED"] == "77"
     own = replace(stage, problem=replace(stage.problem, env={"PYTHONHASHSEED": "5"}))
     command = worker_command(own, 3, (1,), 77, 5.0)
@@ -279,15 +281,20 @@ def top(tmp_path_factory):
 def evaluate(problem, given, folder, **more):
     settings = ArenaSettings(unsandboxed=not WORKING, lock_folder=folder, warm=False, **more)
     told, timed = [], []
+    names = [candidate.name for candidate in given]
+
+    def listen(event):
+        if isinstance(event, CandidateJudged):
+            told.append((names.index(event.candidate_id), event.judgement.verdict))
+        elif isinstance(event, TimingProgress):
+            timed.append((names.index(event.candidate_id), event.sessions))
 
     async def run():
         with anyio.fail_after(2 * PATIENCE_S):
             return await evaluate_candidates(
                 problem,
                 given,
-                settings=settings,
-                judged=lambda place, judgement: told.append((place, judgement.verdict)),
-                timed=lambda place, sessions, _: timed.append((place, sessions)),
+                settings=replace(settings, emit=listen),
             )
 
     return anyio.run(run), told, timed
@@ -306,13 +313,13 @@ def each(top, tmp_path_factory):
     for _ in range(3):  # on a busy machine the clock may not tell
         found = evaluate(few_problem(top), given, tmp_path_factory.mktemp("lock"), timing="each")
         assert fingerprint(top) == before  # arena 1
-        verdicts = [each.verdict for each in found[0].measurements.values()]
+        verdicts = [measurement.verdict for measurement in found[0].measurements.values()]
         if Verdict.INCONCLUSIVE not in verdicts:
             break
     return found
 
 
-def test_verdicts_are_those_of_the_clock(each):  # bench 8
+def test_verdicts_are_those_of_the_clock(each):
     found, _, _ = each
     slower, wrong, faster, same, twin = found.judgements
     assert slower.verdict == Verdict.SLOWER
@@ -339,31 +346,33 @@ def test_ratios_are_speed_ups_with_bounds(each):
     assert timing.peak_rss_mb.candidate > 1
 
 
-def test_samples_alone_give_the_verdict_again(each):  # bench 13
+def test_samples_alone_give_the_verdict_again(each):
     found, _, _ = each
     for measured in found.measurements.values():
         bare = [
             (Session(session.benchmark, session.number, session.samples, 0.0),)
             for session in measured.sessions
         ]
-        again = summarise(bare, alpha=1 - measured.estimate.confidence, min_effect=0.02)
+        again = summarize(bare, alpha=1 - measured.estimate.confidence, min_effect=0.02)
         assert (again.verdict, again.adopt) == (measured.verdict, measured.adopt)
         assert again.estimate.ratio == measured.estimate.ratio
         assert again.estimate.low == pytest.approx(measured.estimate.low)
 
 
-def test_orders_alternate_and_both_begin(each):  # bench 1
+def test_orders_alternate_and_both_begin(each):
     found, _, _ = each
     firsts = []
     for measured in found.measurements.values():
         for session in measured.sessions:
-            orders = [each.arm for each in session.samples if each.calls and not each.position]
+            orders = [
+                sample.arm for sample in session.samples if sample.calls and not sample.position
+            ]
             assert all(one != other for one, other in pairwise(orders))
             firsts.append(orders[0])
     assert len(firsts) >= 12
 
 
-def test_whoever_listens_hears_of_checks_and_then_of_timing(each):
+def test_callbacks_are_called_after_checks_and_then_after_timing(each):
     _, told, timed = each
     assert sorted(told[:5]) == [(0, "passed"), (1, "rejected"), (2, "passed"), (3, "passed"),
                                 (4, "passed")]  # fmt: skip
@@ -375,7 +384,7 @@ def test_whoever_listens_hears_of_checks_and_then_of_timing(each):
 def test_plain_data_has_it_all(each):
     found, _, _ = each
     told = json.loads(json.dumps(found.as_dict(), allow_nan=False))
-    by_name = {each["name"]: each for each in told["candidates"]}
+    by_name = {item["name"]: item for item in told["candidates"]}
     faster = by_name["faster"]
     vetoes = list(found.measurements["faster"].vetoes)
     assert (faster["verdict"], faster["vetoes"]) == ("faster", vetoes)
@@ -397,8 +406,8 @@ def test_two_candidates_against_each_other(top, tmp_path):
 
 def test_the_base_against_itself_gives_sessions_like_any_other(seeing):
     site, _, _ = seeing
-    heat = site.call(site.bench.run, None, "aa", 0, 2, PATIENCE_S)
-    assert len(heat.replicates) == 2
-    assert heat.rejection is None
+    batch = site.call(site.bench.run, None, "aa", 0, 2, PATIENCE_S)
+    assert len(batch.replicates) == 2
+    assert batch.rejection is None
     stopped = site.call(site.bench.run, few_changes(LOOKS + "#"), "short", 0, 9, 0.0)
     assert len(stopped.replicates) == 1  # what a budget doesn't hold is not taken

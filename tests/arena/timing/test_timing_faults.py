@@ -42,10 +42,10 @@ from fairtrial.arena import (
     Verdict,
     evaluate_candidates,
 )
-from fairtrial.arena.timing import workers as talks
-from fairtrial.arena.timing.decision import Rules, measure, race
-from fairtrial.arena.timing.function_benchmark import CallMeter
-from fairtrial.arena.timing.worker_channel import Line
+from fairtrial.arena.timing import workers as channels
+from fairtrial.arena.timing.decision import DecisionRules, measure, race
+from fairtrial.arena.timing.function_benchmark import FunctionBenchmark
+from fairtrial.arena.timing.worker_channel import WorkerChannel
 from fairtrial.core import LabError, StudyError
 from fairtrial.sandbox import HostLock, Limits
 
@@ -54,7 +54,7 @@ pytestmark = pytest.mark.slow
 needs_sandbox = pytest.mark.skipif(not WORKING, reason="no full sandbox works here")
 HELD = 2
 """The slots of the base and of the supplier."""
-RULES = Rules(alpha=0.05, min_effect=0.02, budget_s=PATIENCE_S)
+RULES = DecisionRules(alpha=0.05, min_effect=0.02, budget_s=PATIENCE_S)
 MEMORY_MB = 150
 # From its fourth call on it does something else; checks of two cases never see that.
 LATER = """
@@ -72,8 +72,8 @@ def squares(numbers):
 @pytest.fixture(autouse=True)
 def patience(monkeypatch):
     """Processes come and leave when they get the core; how they ended is to be told."""
-    monkeypatch.setattr(talks, "LEAVE_S", PATIENCE_S)
-    monkeypatch.setattr(talks, "START_S", PATIENCE_S)
+    monkeypatch.setattr(channels, "LEAVE_S", PATIENCE_S)
+    monkeypatch.setattr(channels, "START_S", PATIENCE_S)
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +120,7 @@ def assert_nothing_left(site):
         with anyio.fail_after(PATIENCE_S):
             async with HostLock(site.locks).exclusive():
                 pass
-            pool = site.bench.ground.pool
+            pool = site.bench.resources.pool
             async with AsyncExitStack() as leases:
                 for _ in range(pool.size - HELD):
                     await leases.enter_async_context(pool.acquire())
@@ -150,8 +150,8 @@ def test_sessions_before_it_died_don_t_save_it(site, monkeypatch):
             kill(line)
 
     meddle(monkeypatch, at=(b"G", 2), deed=late)
-    heat = site.run(count=4)
-    assert (len(heat.replicates), heat.rejection.reason) == (1, Reason.CRASH)
+    batch = site.run(count=4)
+    assert (len(batch.replicates), batch.rejection.reason) == (1, Reason.CRASH)
     assert len(sessions) == 2
 
 
@@ -179,7 +179,7 @@ def test_a_base_that_dies_once_costs_one_candidate_its_verdict_and_no_other(site
 
 
 def test_a_candidate_that_hangs_in_a_timed_call_is_out(site, monkeypatch):
-    monkeypatch.setattr(talks, "LEAVE_S", 0.1)
+    monkeypatch.setattr(channels, "LEAVE_S", 0.1)
     # Its fourth call is the first of the third turn: nobody else is hurried.
     meddle(monkeypatch, at=(b"G", 2), within_s=0.5)
     rejection = site.run(LATER.format(deed="import time; time.sleep(1000)")).rejection
@@ -188,15 +188,15 @@ def test_a_candidate_that_hangs_in_a_timed_call_is_out(site, monkeypatch):
 
 
 def test_how_long_a_reply_may_take_is_what_the_schedule_says(site, monkeypatch):
-    waited, ask = set(), Line.ask
+    waited, ask = set(), WorkerChannel.ask
 
     def note_and_ask(line, letter, payload=b"", *, timeout_s):
         waited.add((letter, timeout_s))
         return ask(line, letter, payload, timeout_s=timeout_s)
 
-    monkeypatch.setattr(Line, "ask", note_and_ask)
+    monkeypatch.setattr(WorkerChannel, "ask", note_and_ask)
     site.run(bench=with_schedule(site.bench, timeout_s=77.0))
-    assert {each for each in waited if each[0] != b"M"} == {(bytes([one]), 77.0) for one in b"LIGC"}
+    assert {item for item in waited if item[0] != b"M"} == {(bytes([one]), 77.0) for one in b"LIGC"}
 
 
 def test_a_candidate_that_takes_too_much_memory_while_it_is_timed_is_out(site):
@@ -234,7 +234,7 @@ def test_one_that_can_not_be_loaded_is_out(site, text):
 
 
 def test_a_candidate_can_not_change_its_slot_while_it_is_timed(site):
-    """In a sandbox; it lies there read-only (bench 5)."""
+    """In a sandbox; it lies there read-only."""
     tries = """import os
         try:
             open(os.path.dirname(__file__) + "/new.py", "w")
@@ -273,8 +273,8 @@ def test_cancelled_in_the_middle_of_a_session(site, monkeypatch, arm, at):  # 17
     assert was_stopped
     assert len(sessions) == 1
     assert_nothing_left(site)
-    heat = site.run(FASTER, count=2)  # and all of it still works
-    assert (len(heat.replicates), heat.rejection) == (2, None)
+    batch = site.run(FASTER, count=2)  # and all of it still works
+    assert (len(batch.replicates), batch.rejection) == (2, None)
 
 
 def test_a_bench_that_is_left_in_the_middle_leaves_nothing(tmp_path, monkeypatch):
@@ -290,11 +290,11 @@ def test_a_bench_that_is_left_in_the_middle_leaves_nothing(tmp_path, monkeypatch
     assert not slots.exists()
 
 
-def test_a_supplier_that_is_killed_between_sessions_is_told(tmp_path):
+def test_a_supplier_that_is_killed_between_sessions_is_reported(tmp_path):
     with open_site(tmp_path, **({} if WORKING else {"sandbox": "plain"})) as site:
         assert site.run().rejection is None
-        (placed,) = site.bench.meters
-        kill(placed.meter.supplier.line)
+        (placed,) = site.bench.benchmarks
+        kill(placed.benchmark.supplier.line)
         with pytest.raises(StudyError, match="the process that makes inputs is gone"):
             site.run()
         found = site.call(partial(measure, site.bench, "x", few_changes(FASTER), RULES))
@@ -322,9 +322,9 @@ with open_site(Path(sys.argv[1]), locks=Path(sys.argv[3])) as site:
 def is_at_the_gate(pid):
     """Whether a process waits for the host's lock, or has it: it holds its files open."""
     links = []
-    for each in Path(f"/proc/{pid}/fd").iterdir():
+    for path in Path(f"/proc/{pid}/fd").iterdir():
         try:
-            links.append(each.readlink().name)
+            links.append(path.readlink().name)
         except OSError:
             continue
     return any(name.startswith("fairtrial-host.gate") for name in links)
@@ -382,14 +382,14 @@ def test_nothing_is_checked_while_another_is_timed(site, monkeypatch):  # 15
                 from_thread.run_sync(tasks.start_soon, check)
 
             meddle(monkeypatch, at=(b"G", 2), deed=begin)
-            take = CallMeter.run
+            take = FunctionBenchmark.run
 
             async def run(self, *given):
                 session = await take(self, *given)
                 got.append("session")
                 return session
 
-            monkeypatch.setattr(CallMeter, "run", run)
+            monkeypatch.setattr(FunctionBenchmark, "run", run)
             await site.bench.run(few_changes(FASTER), "x", 0, 2, PATIENCE_S)
 
     site.call(work)
@@ -412,15 +412,15 @@ def test_a_slot_that_is_changed_while_it_is_timed_is_tampering(plain):
     assert plain.run(FASTER).rejection is None
 
 
-def test_a_candidate_that_changes_the_base_s_slot_costs_nobody_else_anything(plain):
+def test_a_candidate_that_changes_the_base_s_slot_affects_no_other(plain):
     """It would make the base slower; whoever comes next is compared with the base as it was."""
     slot = plain.bench.base.path
     before = sorted(slot.rglob("*"))
     spoils = WRITES.format(place=f"/../../{slot.name}/src").replace("added.py", "few.py")
     with pytest.raises(LabError, match="the base's slot was changed"):
         plain.run(LATER.format(deed=spoils))
-    heat = plain.run(FASTER)
-    assert (len(heat.replicates), heat.rejection) == (1, None)
+    batch = plain.run(FASTER)
+    assert (len(batch.replicates), batch.rejection) == (1, None)
     assert (slot / "src" / "few.py").read_text() == MODULE
     assert sorted(slot.rglob("*")) == before
 
@@ -429,7 +429,7 @@ def test_the_slot_of_one_that_was_caught_is_clean_for_the_next(plain):
     caught = plain.run(LATER.format(deed=WRITES.format(place="")))
     assert caught.rejection.reason == Reason.TAMPERING
     looks = "import os\nassert 'added.py' not in os.listdir(os.path.dirname(__file__))\n"
-    for _ in range(plain.bench.ground.pool.size):  # whichever slot it gets
+    for _ in range(plain.bench.resources.pool.size):  # whichever slot it gets
         assert plain.run(looks + MODULE).rejection is None
 
 

@@ -1,4 +1,4 @@
-"""Instruction counts, a second opinion: spec bench 12. Mostly with a valgrind that is none."""
+"""Instruction counts, mostly with a fake valgrind."""
 
 import json
 import os
@@ -28,25 +28,35 @@ from fairtrial.arena import (
     Verdict,
     compare_candidates,
     evaluate_candidates,
-    find_valgrind,
-    measured_as_dict,
+    machine_survey,
 )
+from fairtrial.arena.plain_data import measured_as_dict
 from fairtrial.arena.timing import instruction_counts as instructions, valgrind
 from fairtrial.arena.timing.calibration import Pace
-from fairtrial.arena.timing.command_benchmark import CommandSubject, PairMeter
-from fairtrial.arena.timing.inputs import Supplier
-from fairtrial.arena.timing.instruction_counts import Count, choose_calls, needed, prepare_counting
-from fairtrial.arena.timing.second_opinion import add_counts, tell_contradiction, with_instructions
+from fairtrial.arena.timing.command_benchmark import CommandSubject, ProcessBenchmark
+from fairtrial.arena.timing.inputs import InputSupplier
+from fairtrial.arena.timing.instruction_comparison import (
+    add_counts,
+    add_instruction_counts,
+    explain_contradiction,
+)
+from fairtrial.arena.timing.instruction_counts import (
+    InstructionCount,
+    choose_calls,
+    needed_s,
+    prepare_counter,
+)
 from fairtrial.arena.timing.valgrind import (
     FORKS,
     NO_COUNT,
     CountError,
     Valgrind,
+    find_valgrind,
     read_logs,
     read_total,
     read_totals,
 )
-from fairtrial.cli import compare, doctor, evaluate
+from fairtrial.cli import compare, evaluate
 from fairtrial.cli.timing_text import instructions_text, remark_lines
 from fairtrial.core import LabError, StudyError
 from fairtrial.sandbox import Command, HostLock, Limits, Mount, View
@@ -109,11 +119,11 @@ def write_fake(folder, deed=None):
 def site(tmp_path_factory):
     """A bench on the tiny project; where there is a sandbox, in it."""
     with open_site(tmp_path_factory.mktemp("site")) as site:
-        (placed,) = site.bench.meters
+        (placed,) = site.bench.benchmarks
         # How many calls are counted follows from this: the same however busy the machine is.
-        steady = replace(placed.meter.pace, call_s=0.01, turn_s=1e-4, load_s=0.02, start_s=0.1)
-        placed = replace(placed, meter=replace(placed.meter, pace=steady))
-        site.bench = replace(site.bench, meters=(placed,))
+        steady = replace(placed.benchmark.pace, call_s=0.01, turn_s=1e-4, load_s=0.02, start_s=0.1)
+        placed = replace(placed, benchmark=replace(placed.benchmark, pace=steady))
+        site.bench = replace(site.bench, benchmarks=(placed,))
         yield site
 
 
@@ -121,15 +131,15 @@ def site(tmp_path_factory):
 def count(site, tmp_path, monkeypatch):
     """The counts of some versions of the tiny project, by a valgrind that does a deed."""
 
-    def count(*texts, deed=None, budget_s=60.0, meter=None):
+    def count(*texts, deed=None, budget_s=60.0, benchmark=None):
         program = write_fake(tmp_path, deed)
         monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
-        counting = site.call(prepare_counting, site.bench, find_valgrind(), {"squares": 0.01})
-        ground = site.bench.ground
-        problem = replace(ground.problem, budget_s=budget_s)
-        bench = replace(site.bench, ground=replace(ground, problem=problem))
-        if meter is not None:
-            bench = replace(bench, meters=(replace(bench.meters[0], meter=meter),))
+        counting = site.call(prepare_counter, site.bench, find_valgrind(), {"squares": 0.01})
+        resources = site.bench.resources
+        problem = replace(resources.problem, budget_s=budget_s)
+        bench = replace(site.bench, resources=replace(resources, problem=problem))
+        if benchmark is not None:
+            bench = replace(bench, benchmarks=(replace(bench.benchmarks[0], benchmark=benchmark),))
         counting = replace(counting, bench=bench)
         given = [None if text is None else few_changes(text) for text in texts]
         return [site.call(counting.count, changes)["squares"] for changes in given]
@@ -194,7 +204,7 @@ def test_under_valgrind_a_command_has_more_memory_and_all_else_as_it_was():
         ("python", "x"), Path("/tree"), {"A": "1"}, View((slot,)), Limits(100, 3, 7), 1.0
     )
     program = Path("/far/bin/valgrind")
-    counted = Valgrind(program, (program,)).around(plain, 9.0)
+    counted = Valgrind(program, (program,)).wrap(plain, 9.0)
     assert str(program) in counted.argv
     assert counted.argv[-2:] == plain.argv
     assert counted.limits == Limits(712, 3, 7)
@@ -203,7 +213,7 @@ def test_under_valgrind_a_command_has_more_memory_and_all_else_as_it_was():
     assert counted.timeout_s == 9.0
     assert (counted.cwd, counted.env, counted.cores) == (plain.cwd, plain.env, ())
     logs = Path("/logs")
-    both = Valgrind(program).around_all(plain, 9.0, logs)
+    both = Valgrind(program).wrap_with_children(plain, 9.0, logs)
     assert both.view == View((slot,), (Mount(logs, logs),))
     assert "--trace-children=yes" in both.argv
     assert "--trace-children=yes" not in counted.argv
@@ -254,28 +264,28 @@ def test_logs_may_be_so_long_each_and_together(tmp_path, monkeypatch, sizes, is_
     monkeypatch.setattr(valgrind, "ALL_LOGS_BYTES", 30)
     for number, size in enumerate(sizes):
         (tmp_path / f"{number}.1").write_bytes(bytes(size))
-    with pytest.raises(CountError, match="too much to say") if is_loud else nullcontext():
+    with pytest.raises(CountError, match="too large") if is_loud else nullcontext():
         assert len(read_logs(tmp_path)) == len(sizes)
 
 
 # -- whether there is one --
 
 
-def test_without_valgrind_one_is_told_what_to_install(monkeypatch, tmp_path):
+def test_without_valgrind_the_error_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(StudyError, match=r"needs valgrind.*install it: .*install valgrind") as told:
         find_valgrind()
     assert len(str(told.value).splitlines()) == 1
-    fact = doctor.look_at_valgrind()
+    fact = machine_survey.survey_valgrind()
     assert (fact.name, fact.status) == ("instruction counts", "no")
     assert "install valgrind" in fact.remedy
 
 
-def test_on_macos_one_is_told_that_it_does_not_run_there(monkeypatch):
+def test_on_macos_the_error_says_that_it_does_not_run_there(monkeypatch):
     monkeypatch.setattr(sys, "platform", "darwin")
     with pytest.raises(StudyError, match="valgrind doesn't run on macOS"):
         find_valgrind()
-    assert "macOS" in doctor.look_at_valgrind().detail
+    assert "macOS" in machine_survey.survey_valgrind().detail
 
 
 def test_one_that_sandboxes_do_not_show_is_shown_and_nothing_beside_it(monkeypatch, tmp_path):
@@ -297,7 +307,7 @@ def test_doctor_tries_it(monkeypatch, tmp_path, script, status, detail):
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    fact = doctor.look_at_valgrind()
+    fact = machine_survey.survey_valgrind()
     assert fact.status == status
     assert fact.detail == detail if detail else "can't be used" in fact.detail
 
@@ -323,7 +333,7 @@ def test_without_valgrind_nothing_is_run(monkeypatch, tmp_path, module, argument
     assert "needs valgrind" in str(done.exception)
 
 
-def test_nobody_is_counted_who_is_not_timed(monkeypatch, tmp_path):
+def test_only_timed_candidates_are_counted(monkeypatch, tmp_path):
     (tmp_path / "p.yaml").write_text(
         'problem_id: x\neditable: ["*.py"]\ncheck:\n  - command: ["true"]\n'
     )
@@ -354,11 +364,11 @@ def pace(call_s, *, turn_s=0.0, start_s=0.1, input_bytes=100.0):
 )
 def test_the_number_of_calls_follows_from_how_long_one_takes(given, calls):
     assert choose_calls(given, 60.0) == calls
-    assert calls == 0 or needed(given, calls) <= 60.0
+    assert calls == 0 or needed_s(given, calls) <= 60.0
 
 
 def test_what_takes_too_long_is_not_begun(site):
-    counting = site.call(prepare_counting, site.bench, Valgrind(Path("/no/such")), {"squares": 9.0})
+    counting = site.call(prepare_counter, site.bench, Valgrind(Path("/no/such")), {"squares": 9.0})
     counts = site.call(counting.count, None)
     assert counts["squares"].instructions is None
     told = "one call takes 9 s, which is about 725 s under valgrind, and 180 s"
@@ -377,7 +387,7 @@ def test_only_calls_are_counted_on_the_same_inputs_beside_others(count, monkeypa
     base, candidate = count(None, FASTER)
     of_inputs = base.instructions - 100 * 40  # and nothing of the million for the start
     assert 0 <= of_inputs < 1000
-    assert candidate == Count(100 * 10 + of_inputs)
+    assert candidate == InstructionCount(100 * 10 + of_inputs)
 
 
 @pytest.mark.parametrize(
@@ -391,7 +401,7 @@ def test_only_calls_are_counted_on_the_same_inputs_beside_others(count, monkeypa
             'echo "==7== I   refs:      $((2000000 - calls))" >&9',
             "the counts contradict each other",
         ),
-        ("head -c 300000 /dev/zero >&9", "valgrind had too much to say"),
+        ("head -c 300000 /dev/zero >&9", "valgrind's log is too large"),
         (
             "echo 'vex: unhandled instruction bytes: 0x62' >&9; kill -ABRT $$",
             "valgrind doesn't know an instruction that it uses",
@@ -406,7 +416,7 @@ def test_where_there_is_no_count_it_is_said_why(count, deed, why):
 
 def test_what_hangs_is_given_up(count):
     (found,) = count(None, deed="exec sleep 1000", budget_s=0.1)
-    assert found == Count(why_not="it took longer than 0.3 s under valgrind")
+    assert found == InstructionCount(why_not="it took longer than 0.3 s under valgrind")
 
 
 def test_what_a_command_leaves_among_the_logs_costs_its_count_only(count, site, monkeypatch):
@@ -420,21 +430,23 @@ def test_what_a_command_leaves_among_the_logs_costs_its_count_only(count, site, 
         return threading.get_ident()
 
     monkeypatch.setattr(instructions, "read_logs", read)
-    meter = PairMeter("squares", CommandSubject("squares", ("true",), 60.0), 0.1)
+    benchmark = ProcessBenchmark("squares", CommandSubject("squares", ("true",), 60.0), 0.1)
     deep = "/".join(["d"] * 1100)
     told = "echo '==7== I   refs:      1,200' >&9"
     leave = f"cd $logs; mkdir 9.1; cd 9.1; mkdir -p {deep}; chmod 0 $logs/9.1"
-    left, clean = (count(None, deed=deed, meter=meter) for deed in (f"{told}; {leave}", told))
+    left, clean = (
+        count(None, deed=deed, benchmark=benchmark) for deed in (f"{told}; {leave}", told)
+    )
     assert left[0].instructions is None
     assert "among the logs" in left[0].why_not or "Permission" in left[0].why_not
-    assert clean == [Count(1200.0)]
+    assert clean == [InstructionCount(1200.0)]
     assert site.call(loop) not in readers
-    slots = site.call(find_slots, site.bench.ground)
-    assert not [each for slot in slots for each in slot.parent.glob("counts-*")]
+    slots = site.call(find_slots, site.bench.resources)
+    assert not [path for slot in slots for path in slot.parent.glob("counts-*")]
 
 
-async def find_slots(ground):
-    async with ground.pool.acquire() as slot:
+async def find_slots(resources):
+    async with resources.pool.acquire() as slot:
         return [slot.path]
 
 
@@ -450,8 +462,8 @@ def test_a_candidate_has_no_descriptor_that_the_count_comes_on(count):
 
 
 def test_what_was_counted_before_timing_stopped_it_is_kept(site, monkeypatch):
-    counting = site.call(prepare_counting, site.bench, Valgrind(Path("/none")), {"squares": 0.05})
-    version, asked = instructions._Version(counting), []
+    counting = site.call(prepare_counter, site.bench, Valgrind(Path("/none")), {"squares": 0.05})
+    version, asked = instructions._VersionCount(counting), []
 
     async def run(self, job, stage):
         asked.append(json.loads(job.partition(b"\n")[0])["calls"])
@@ -460,16 +472,16 @@ def test_what_was_counted_before_timing_stopped_it_is_kept(site, monkeypatch):
         return 1000 * asked[-1]
 
     async def count():
-        async with site.bench.ground.pool.acquire() as slot:
+        async with site.bench.resources.pool.acquire() as slot:
             return await version.count(None, slot)
 
-    monkeypatch.setattr(instructions._Version, "_run_calls", run)
+    monkeypatch.setattr(instructions._VersionCount, "_run_calls", run)
     with pytest.raises(InterruptedCountError):
         site.call(count)
-    assert site.call(count) == {"squares": Count(1000.0)}
+    assert site.call(count) == {"squares": InstructionCount(1000.0)}
     assert asked == [1, 2, 2]
     version.tries = instructions.MOST_TRIES
-    with pytest.raises(CountError, match="again and again"):
+    with pytest.raises(CountError, match="interrupted too often"):
         site.call(count)
 
 
@@ -479,7 +491,7 @@ class InterruptedCountError(Exception):
 
 @pytest.mark.parametrize("error", [StudyError("the maker fails"), OSError("the maker fails")])
 def test_what_can_not_be_made_ready_costs_that_count_and_no_verdict(site, monkeypatch, error):
-    make = Supplier.make
+    make = InputSupplier.make
 
     async def refuse(self, seed, number):
         if seed.endswith("/instructions/other"):
@@ -489,16 +501,16 @@ def test_what_can_not_be_made_ready_costs_that_count_and_no_verdict(site, monkey
     async def run(self, job, stage):
         return 500 * json.loads(job.partition(b"\n")[0])["calls"]
 
-    monkeypatch.setattr(Supplier, "make", refuse)
-    monkeypatch.setattr(instructions._Version, "_run_calls", run)
-    (placed,) = site.bench.meters
-    named = replace(placed.meter, benchmark=replace(placed.meter.benchmark, name="other"))
-    bench = replace(site.bench, meters=(replace(placed, meter=named), placed))
+    monkeypatch.setattr(InputSupplier, "make", refuse)
+    monkeypatch.setattr(instructions._VersionCount, "_run_calls", run)
+    (placed,) = site.bench.benchmarks
+    named = replace(placed.benchmark, benchmark=replace(placed.benchmark.benchmark, name="other"))
+    bench = replace(site.bench, benchmarks=(replace(placed, benchmark=named), placed))
     before = measured(1.4)
-    timings = [replace(before.timings[0], benchmark=each) for each in ("other", "squares")]
+    timings = [replace(before.timings[0], benchmark=item) for item in ("other", "squares")]
     before = replace(before, timings=tuple(timings))
     timed = {"a": (few_changes(MODULE), before)}
-    after = site.call(with_instructions, bench, Valgrind(Path("/none")), None, timed)["a"]
+    after = site.call(add_instruction_counts, bench, Valgrind(Path("/none")), None, timed)["a"]
     assert replace(after, timings=before.timings) == before
     other, squares = after.timings
     told = "instructions are not counted: the maker fails"
@@ -511,11 +523,11 @@ def test_a_lock_that_can_not_be_used_costs_all_counts_and_no_verdict(site):
         def shared(self):
             raise LabError("no lock here")
 
-    bench = replace(site.bench, ground=replace(site.bench.ground, lock=NoLock()))
+    bench = replace(site.bench, resources=replace(site.bench.resources, lock=NoLock()))
     before = measured(1.4)
     before = replace(before, timings=(replace(before.timings[0], benchmark="squares"),))
     timed = {"a": (few_changes(MODULE), before)}
-    after = site.call(with_instructions, bench, Valgrind(Path("/none")), None, timed)["a"]
+    after = site.call(add_instruction_counts, bench, Valgrind(Path("/none")), None, timed)["a"]
     assert replace(after, timings=before.timings) == before
     assert after.timings[0].notes[1:] == ("instructions are not counted: no lock here",)
 
@@ -531,7 +543,9 @@ def measured(ratio, **others):
 
 def test_counts_stand_beside_the_verdict_and_change_nothing_of_it():
     before = measured(1.4)
-    after = add_counts(before, {"b": Count(1320.0)}, {"b": Count(1000.0)}, 0.02)
+    after = add_counts(
+        before, {"b": InstructionCount(1320.0)}, {"b": InstructionCount(1000.0)}, 0.02
+    )
     (timing,) = after.timings
     assert timing == replace(before.timings[0], instructions=Pair(1320.0, 1000.0))
     assert replace(after, timings=before.timings) == before
@@ -544,9 +558,9 @@ def test_counts_stand_beside_the_verdict_and_change_nothing_of_it():
 @pytest.mark.parametrize(
     ("base", "candidate", "note"),
     [
-        (Count(why_not="it forks"), Count(7.0), "the base: it forks"),
-        (Count(7.0), Count(why_not="it hangs"), "it hangs"),
-        (Count(why_not="too long"), Count(why_not="too long"), "too long"),
+        (InstructionCount(why_not="it forks"), InstructionCount(7.0), "the base: it forks"),
+        (InstructionCount(7.0), InstructionCount(why_not="it hangs"), "it hangs"),
+        (InstructionCount(why_not="too long"), InstructionCount(why_not="too long"), "too long"),
     ],
 )
 def test_where_there_is_no_count_there_is_a_note(base, candidate, note):
@@ -567,9 +581,14 @@ def test_where_there_is_no_count_there_is_a_note(base, candidate, note):
         (0.99, 1.5, ""),
     ],
 )
-def test_opposite_stories_are_said_with_what_they_can_mean(speedup, fewer, told):
-    found = add_counts(measured(speedup), {"b": Count(1000 * fewer)}, {"b": Count(1000.0)}, 0.02)
-    said = tell_contradiction(found.timings[0], 0.02)
+def test_contradicting_counts_get_a_note_with_possible_causes(speedup, fewer, told):
+    found = add_counts(
+        measured(speedup),
+        {"b": InstructionCount(1000 * fewer)},
+        {"b": InstructionCount(1000.0)},
+        0.02,
+    )
+    said = explain_contradiction(found.timings[0], 0.02)
     assert said.startswith(told) if told else said == ""
     assert found.timings[0].notes == (("old", said) if told else ("old",))
     if told:
@@ -579,7 +598,7 @@ def test_opposite_stories_are_said_with_what_they_can_mean(speedup, fewer, told)
 
 def test_a_benchmark_without_an_interval_contradicts_nothing():
     timing = Timing("b", Verdict.INCONCLUSIVE, None, instructions=Pair(1.0, 9.0))
-    assert tell_contradiction(timing, 0.02) == ""
+    assert explain_contradiction(timing, 0.02) == ""
 
 
 @pytest.mark.parametrize(
@@ -615,11 +634,11 @@ def test_evaluate_and_compare_count_if_asked_to(tmp_path, monkeypatch):
         return evaluation, await compare_candidates(problem, given[0], "base", settings=settings)
 
     evaluation, comparison = anyio.run(run)
-    told = [each["instructions"] for each in evaluation.as_dict()["candidates"]]
+    told = [item["instructions"] for item in evaluation.as_dict()["candidates"]]
     assert told[0] == told[1] != {}
     assert 2.5 < told[0]["squares"]["ratio"] <= 4
     assert told[2] == {}
-    assert [each.verdict for each in evaluation.judgements][:2] == [Verdict.FASTER] * 2
+    assert [judgement.verdict for judgement in evaluation.judgements][:2] == [Verdict.FASTER] * 2
     assert comparison.measurement.verdict == Verdict.SLOWER
     (timing,) = comparison.measurement.timings
     assert timing.instructions.base < timing.instructions.candidate
@@ -631,7 +650,7 @@ def test_evaluate_and_compare_count_if_asked_to(tmp_path, monkeypatch):
 @needs_valgrind
 @pytest.mark.slow
 def test_real_counts_are_the_same_every_time_and_have_nothing_of_the_start_in_them(site):
-    counting = site.call(prepare_counting, site.bench, find_valgrind(), {"squares": 0.01})
+    counting = site.call(prepare_counter, site.bench, find_valgrind(), {"squares": 0.01})
     heavy = "import decimal, sqlite3\nX = [str(n) for n in range(20_000)]\n" + MODULE
     base, again, faster, later = (
         site.call(counting.count, text and few_changes(text))["squares"]
@@ -656,23 +675,25 @@ def test_real_counts_of_commands_have_all_programs_in_them_but_no_copies(tmp_pat
     )
     many = few_changes(MODULE.replace("range(40)", "range(4000)"))
     with open_site(tmp_path, bench=bench) as site:
-        counting = site.call(prepare_counting, site.bench, find_valgrind(), {})
+        counting = site.call(prepare_counter, site.bench, find_valgrind(), {})
         base = site.call(counting.count, None)
         candidate = site.call(counting.count, many)
     more = candidate["outer"].instructions - base["outer"].instructions
     assert more > 3960 * 200 * 10  # the program that it starts goes round so many times more
-    assert base["forks"] == candidate["forks"] == Count(why_not=FORKS)
+    assert base["forks"] == candidate["forks"] == InstructionCount(why_not=FORKS)
 
 
 @needs_valgrind
 @pytest.mark.slow
 def test_a_call_that_forks_is_not_counted(site):
-    counting = site.call(prepare_counting, site.bench, find_valgrind(), {"squares": 0.05})
+    counting = site.call(prepare_counter, site.bench, find_valgrind(), {"squares": 0.05})
     forking = MODULE.replace(
         "    return",
         "    import os\n    pid = os.fork() or os._exit(0)\n    os.waitpid(pid, 0)\n    return",
     )
-    assert site.call(counting.count, few_changes(forking))["squares"] == Count(why_not=FORKS)
+    assert site.call(counting.count, few_changes(forking))["squares"] == InstructionCount(
+        why_not=FORKS
+    )
 
 
 @needs_valgrind
@@ -684,7 +705,7 @@ def test_candidates_are_counted_side_by_side(site):
     timed = {
         name: (few_changes(text), replace(found, timings=timings)) for name, text in texts.items()
     }
-    found = site.call(with_instructions, site.bench, find_valgrind(), None, timed)
+    found = site.call(add_instruction_counts, site.bench, find_valgrind(), None, timed)
     pairs = {name: each.timings[0].instructions for name, each in found.items()}
     assert pairs["a"].base == pairs["b"].base == pytest.approx(4 * pairs["a"].candidate, rel=0.1)
     assert pairs["b"].candidate == pytest.approx(pairs["b"].base, rel=0.1)

@@ -1,4 +1,4 @@
-"""Taking turns, by a simulated clock: spec bench 1 and 4."""
+"""Sessions with a simulated clock."""
 
 import math
 import random
@@ -15,20 +15,20 @@ from hypothesis import given, strategies as st
 from fairtrial.arena import Benchmark, Check, Pair, Reason
 from fairtrial.arena.timing import function_benchmark as calls
 from fairtrial.arena.timing.calibration import Pace
-from fairtrial.arena.timing.function_benchmark import CallMeter
-from fairtrial.arena.timing.prepared_benchmark import Duel
+from fairtrial.arena.timing.function_benchmark import FunctionBenchmark
+from fairtrial.arena.timing.prepared_benchmark import TimingSetup
 from fairtrial.arena.timing.session import EMPTY_TURNS, ArmError, take_turns
 from fairtrial.arena.timing.stats.session_ratio import session_cpu_ratio, session_ratio
-from fairtrial.arena.timing.worker_channel import LateError, LineError
-from fairtrial.arena.timing.workers import Talked
+from fairtrial.arena.timing.worker_channel import ChannelError, ChannelTimeoutError
+from fairtrial.arena.timing.workers import WorkResult
 from fairtrial.core import LabError
 
 COUNT = 1 + SCHEDULE.calls * SCHEDULE.rounds
 
 
-def take(talks, *, schedule=SCHEDULE, seed=1, differ=never_differs):
+def take(channels, *, schedule=SCHEDULE, seed=1, differ=never_differs):
     inputs = make_inputs(1 + schedule.calls * schedule.rounds)
-    return take_turns(talks, schedule, inputs, random.Random(seed), differ)
+    return take_turns(channels, schedule, inputs, random.Random(seed), differ)
 
 
 def arms_of(turns):
@@ -37,13 +37,13 @@ def arms_of(turns):
     for sample in turns.samples:
         if sample.calls:
             rounds.setdefault(sample.round, {})[sample.position] = sample.arm
-    return [(rounds[each][0], rounds[each][1]) for each in sorted(rounds)]
+    return [(rounds[item][0], rounds[item][1]) for item in sorted(rounds)]
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_rounds_go_there_and_back(seed):
-    _, talks = make_pair()
-    first, *rest = arms_of(take(talks, seed=seed))
+    _, channels = make_pair()
+    first, *rest = arms_of(take(channels, seed=seed))
     assert rest == [first[::-1], first, first[::-1]]
 
 
@@ -53,8 +53,8 @@ def test_either_may_begin():
 
 
 def test_what_is_asked_and_in_which_order():
-    log, talks = make_pair()
-    first, other = arms_of(take(talks))[0]
+    log, channels = make_pair()
+    first, other = arms_of(take(channels))[0]
     asked = [(arm, letter) for arm, letter, _ in log]
     turn = [b"I", b"G", b"C"]
     opening = [
@@ -70,11 +70,11 @@ def test_what_is_asked_and_in_which_order():
 
 
 def test_both_get_the_same_inputs_and_each_input_once():
-    log, talks = make_pair()
-    take(talks)
+    log, channels = make_pair()
+    take(channels)
     given = {
         arm: [payload for who, letter, payload in log if (who, letter) == (arm, b"I") and payload]
-        for arm in talks
+        for arm in channels
     }
     assert given["base"] == given["candidate"]
     assert [line for turn in given["base"] for line in turn.split(b"\n")] == make_inputs(COUNT)
@@ -86,16 +86,16 @@ def test_both_get_the_same_inputs_and_each_input_once():
 )
 def test_any_schedule_gives_all_samples_in_order(calls, rounds, discarded, seed, spread):
     schedule = replace(SCHEDULE, calls=calls, rounds=rounds, discarded=discarded)
-    log, talks = make_pair({"spread": spread}, spread=spread)
-    turns = take(talks, schedule=schedule, seed=seed)
+    log, channels = make_pair({"spread": spread}, spread=spread)
+    turns = take(channels, schedule=schedule, seed=seed)
     empty, timed = turns.samples[:EMPTY_TURNS], turns.samples[EMPTY_TURNS:]
-    assert {(each.round, each.calls, each.arm, each.is_kept) for each in empty} == {
+    assert {(item.round, item.calls, item.arm, item.is_kept) for item in empty} == {
         (-1, 0, "base", False)
     }
-    assert [(each.round, each.position) for each in timed] == [
+    assert [(entry.round, entry.position) for entry in timed] == [
         (number, place) for number in range(rounds) for place in (0, 1)
     ]
-    assert all(each.is_kept == (each.round >= discarded) for each in timed)
+    assert all(element.is_kept == (element.round >= discarded) for element in timed)
     assert Counter(each.arm for each in timed) == {"base": rounds, "candidate": rounds}
     assert {each.calls for each in timed} == {calls}
     orders = arms_of(turns)
@@ -105,39 +105,39 @@ def test_any_schedule_gives_all_samples_in_order(calls, rounds, discarded, seed,
 
 
 def test_warm_up_and_first_round_do_not_count():
-    _, talks = make_pair({"cold": 2, "call_s": 0.004}, cold=1, call_s=0.001)
-    turns = take(talks)
-    kept = [each for each in turns.samples if each.is_kept]
-    assert {each.round for each in kept} == {1, 2, 3}
+    _, channels = make_pair({"cold": 2, "call_s": 0.004}, cold=1, call_s=0.001)
+    turns = take(channels)
+    kept = [sample for sample in turns.samples if sample.is_kept]
+    assert {item.round for item in kept} == {1, 2, 3}
     assert session_ratio(turns.samples) == pytest.approx(math.log(1 / 4))
 
 
 def test_what_asking_takes_is_taken_off_as_empty_turns_show_it():
-    _, talks = make_pair({"reply_s": 0.002}, reply_s=0.002, call_s=0.5e-3)
-    turns = take(talks)
-    assert [each.wall_s for each in turns.samples[:EMPTY_TURNS]] == [0.002] * EMPTY_TURNS
+    _, channels = make_pair({"reply_s": 0.002}, reply_s=0.002, call_s=0.5e-3)
+    turns = take(channels)
+    assert [sample.wall_s for sample in turns.samples[:EMPTY_TURNS]] == [0.002] * EMPTY_TURNS
     assert session_ratio(turns.samples) == pytest.approx(math.log(1 / 2))
 
 
 def test_wall_and_cpu_are_the_line_s_own():
-    _, talks = make_pair(call_s=0.001, cpu_share=3.0)
-    turns = take(talks)
-    sample = next(each for each in turns.samples if each.is_kept and each.arm == "candidate")
+    _, channels = make_pair(call_s=0.001, cpu_share=3.0)
+    turns = take(channels)
+    sample = next(item for item in turns.samples if item.is_kept and item.arm == "candidate")
     assert sample.wall_s == pytest.approx(0.003 + 2**-16)
     assert sample.cpu_s == pytest.approx(0.009 + 2**-16)
     assert session_cpu_ratio(turns.samples) == pytest.approx(math.log(3))
 
 
-def test_where_the_kernel_tells_no_cpu_time_there_is_none():
-    _, talks = make_pair({"knows_cpu": False}, knows_cpu=False, late_s=9.0)
-    turns = take(talks)
-    assert {each.cpu_s for each in turns.samples} == {None}
+def test_without_cpu_time_from_the_kernel_there_is_none():
+    _, channels = make_pair({"knows_cpu": False}, knows_cpu=False, late_s=9.0)
+    turns = take(channels)
+    assert {sample.cpu_s for sample in turns.samples} == {None}
     assert session_cpu_ratio(turns.samples) is None
     assert turns.outside_s.base == turns.outside_s.candidate
     assert turns.startup_s == Pair(0.25, 0.25)
 
 
-# -- time at work that isn't timed (bench 4) --
+# -- time at work that isn't timed --
 
 
 USUAL_S = 2 * 2**-16 + SCHEDULE.calls * 2 * 2**-20
@@ -154,15 +154,15 @@ USUAL_S = 2 * 2**-16 + SCHEDULE.calls * 2 * 2**-20
     ],
 )
 def test_work_before_and_after_is_counted(what, extra_s):
-    _, talks = make_pair(**what)
-    outside = take(talks).outside_s
+    _, channels = make_pair(**what)
+    outside = take(channels).outside_s
     assert outside.base == pytest.approx(USUAL_S)
     assert outside.candidate == pytest.approx(USUAL_S + extra_s, rel=1e-3)
 
 
 def test_late_work_of_the_first_turns_alone_does_not_count():
-    _, talks = make_pair()
-    worker = talks["candidate"]
+    _, channels = make_pair()
+    worker = channels["candidate"]
     worker.late_s = 5.0
 
     def function(case):
@@ -171,27 +171,27 @@ def test_late_work_of_the_first_turns_alone_does_not_count():
         return {"result": 2 * case["args"][0], "after": None}
 
     worker.function = function
-    assert take(talks).outside_s.candidate == pytest.approx(USUAL_S, rel=1e-3)
+    assert take(channels).outside_s.candidate == pytest.approx(USUAL_S, rel=1e-3)
 
 
 def test_start_up_is_the_interpreter_s_cpu_time_and_loading():
-    _, talks = make_pair(load_s=1.0, boot_s=0.5)
-    assert take(talks).startup_s == Pair(0.125 + 0.25, 0.5 + 1.0)
+    _, channels = make_pair(load_s=1.0, boot_s=0.5)
+    assert take(channels).startup_s == Pair(0.125 + 0.25, 0.5 + 1.0)
 
 
 def test_what_is_done_once_belongs_to_start_up():
     """In the first call of all: no kept sample shows it, and no median."""
-    _, talks = make_pair({"call_s": 1.0}, call_s=1.0, cold=1)
-    startup = take(talks).startup_s
+    _, channels = make_pair({"call_s": 1.0}, call_s=1.0, cold=1)
+    startup = take(channels).startup_s
     assert startup.base == pytest.approx(0.375)
     usual_s = SCHEDULE.calls * 1.0
     once_s = 10.0 + SCHEDULE.rounds * usual_s - 1.1 * (1 + SCHEDULE.rounds) * usual_s
     assert startup.candidate == pytest.approx(0.375 + once_s, rel=1e-3)
 
 
-def test_letting_us_wait_is_seen_although_it_takes_no_cpu_time():
-    _, talks = make_pair(stall_s=0.5)
-    turns = take(talks)
+def test_waiting_is_detected_although_it_takes_no_cpu_time():
+    _, channels = make_pair(stall_s=0.5)
+    turns = take(channels)
     assert turns.stalled_s == Pair(pytest.approx(0.0), pytest.approx(0.5))
     assert turns.outside_s.candidate == pytest.approx(USUAL_S)
 
@@ -211,8 +211,8 @@ def test_letting_us_wait_is_seen_although_it_takes_no_cpu_time():
     ],
 )
 def test_going_through_is_a_share_whatever_a_worker_says(said, share):
-    _, talks = make_pair(going_through=said, reply_s=0.0)
-    assert take(talks).going_through == Pair(0.0, pytest.approx(share))
+    _, channels = make_pair(going_through=said, reply_s=0.0)
+    assert take(channels).going_through == Pair(0.0, pytest.approx(share))
 
 
 # -- results --
@@ -234,47 +234,49 @@ def test_the_first_difference_ends_the_session_after_its_round(wrong, rounds):
         seen.append(place)
         return True
 
-    _, talks = make_pair(function=odd_from(wrong))
-    turns = take(talks, differ=differ)
+    _, channels = make_pair(function=odd_from(wrong))
+    turns = take(channels, differ=differ)
     assert turns.differing[0] == wrong
     assert b'"result": %d' % (2 * wrong) in turns.differing[1]
     assert b'"result": %d' % (2 * wrong + 1) in turns.differing[2]
-    assert max((each.round for each in turns.samples), default=-1) == rounds - 1
+    assert max((sample.round for sample in turns.samples), default=-1) == rounds - 1
     assert seen == [wrong]
 
 
-def test_whoever_is_asked_may_find_a_difference_too_small():
+def test_the_comparison_may_accept_a_small_difference():
     seen = []
 
     def differ(place, base, candidate):
         seen.append(place)
         return False
 
-    _, talks = make_pair(function=odd_from(5))
-    turns = take(talks, differ=differ)
+    _, channels = make_pair(function=odd_from(5))
+    turns = take(channels, differ=differ)
     assert turns.differing is None
     assert seen == list(range(5, COUNT))
-    assert max(each.round for each in turns.samples) == SCHEDULE.rounds - 1
+    assert max(sample.round for sample in turns.samples) == SCHEDULE.rounds - 1
 
 
 @pytest.mark.parametrize("arm", ["base", "candidate"])
 @pytest.mark.parametrize("payload", [b"", b"{}", b"\n" * 9, b"{}\n{}\n{}"])
 def test_too_many_or_too_few_results_are_that_one_s_fault(arm, payload):
-    _, talks = make_pair()
-    talks[arm].answers = {b"C": payload}
+    _, channels = make_pair()
+    channels[arm].answers = {b"C": payload}
     with pytest.raises(ArmError, match="results of 1 calls") as stop:
-        take(talks, differ=lambda *_: False)
+        take(channels, differ=lambda *_: False)
     assert stop.value.arm == arm
 
 
 @pytest.mark.parametrize("arm", ["base", "candidate"])
-@pytest.mark.parametrize("error", [LineError("it left before it was done"), LateError("late")])
+@pytest.mark.parametrize(
+    "error", [ChannelError("it ended before it was done"), ChannelTimeoutError("late")]
+)
 @pytest.mark.parametrize("at", [(b"L", 0), (b"I", 0), (b"I", 3), (b"G", 2), (b"C", 4)])
 def test_a_line_that_breaks_is_that_one_s_fault(arm, error, at):
-    _, talks = make_pair()
-    talks[arm].errors = {at: error}
+    _, channels = make_pair()
+    channels[arm].errors = {at: error}
     with pytest.raises(ArmError, match=str(error)) as stop:
-        take(talks)
+        take(channels)
     assert (stop.value.arm, stop.value.error) == (arm, error)
 
 
@@ -284,15 +286,15 @@ def test_a_line_that_breaks_is_that_one_s_fault(arm, error, at):
      b'{"files": null}', b'{"files": "abc"}'],
 )  # fmt: skip
 def test_a_worker_that_can_not_load_is_out_whatever_it_says(told):
-    _, talks = make_pair(answers={b"L": told})
+    _, channels = make_pair(answers={b"L": told})
     with pytest.raises(ArmError, match="can't be loaded") as stop:
-        take(talks)
+        take(channels)
     assert stop.value.arm == "candidate"
 
 
-def test_files_are_told_as_far_as_they_are_names():
-    _, talks = make_pair(answers={b"L": b'{"files": ["/a.py", 5, null]}'})
-    assert take(talks).files == {"base": ("/project/mod.py",), "candidate": ("/a.py",)}
+def test_only_file_names_are_kept_of_the_reported_files():
+    _, channels = make_pair(answers={b"L": b'{"files": ["/a.py", 5, null]}'})
+    assert take(channels).files == {"base": ("/project/mod.py",), "candidate": ("/a.py",)}
 
 
 # -- a meter, whose workers are simulated --
@@ -306,22 +308,22 @@ class Inputs:
         return make_inputs(count)
 
 
-def time_session(monkeypatch, talks, *, compares=True, number=0, failure=None, **check):
-    async def talk_with(stages, make, work, *, away_from):
+def time_session(monkeypatch, channels, *, compares=True, number=0, failure=None, **check):
+    async def run_workers(stages, make, work, *, away_from):
         try:
-            return Talked(work(talks))
+            return WorkResult(work(channels))
         except ArmError as error:
-            return Talked(failure=error, commands=dict.fromkeys(stages))
+            return WorkResult(failure=error, commands=dict.fromkeys(stages))
 
-    monkeypatch.setattr(calls, "talk_with", talk_with)
+    monkeypatch.setattr(calls, "run_workers", run_workers)
     check = Check(function="mod:f", inputs="make.py:g", **check)
-    meter = CallMeter(BENCHMARK, check, Inputs(), SCHEDULE, PACE, compares)
-    return anyio.run(meter.run, Duel(None, None, (1,), "secret"), number)
+    benchmark = FunctionBenchmark(BENCHMARK, check, Inputs(), SCHEDULE, PACE, compares)
+    return anyio.run(benchmark.run, TimingSetup(None, None, (1,), "secret"), number)
 
 
 def test_a_session_has_all_that_its_turns_gave(monkeypatch):
-    _, talks = make_pair(late_s=0.5, load_s=1.0)
-    session = time_session(monkeypatch, talks, number=7)
+    _, channels = make_pair(late_s=0.5, load_s=1.0)
+    session = time_session(monkeypatch, channels, number=7)
     assert (session.benchmark, session.number, session.rejection) == ("b", 7, None)
     assert len(session.samples) == EMPTY_TURNS + 2 * SCHEDULE.rounds
     assert session.startup_s == Pair(0.375, 1.125)
@@ -332,16 +334,16 @@ def test_a_session_has_all_that_its_turns_gave(monkeypatch):
 def test_sessions_begin_at_random_and_the_same_one_always_alike(monkeypatch):
     firsts = []
     for number in [*range(30), *range(30)]:
-        log, talks = make_pair()
-        time_session(monkeypatch, talks, number=number)
+        log, channels = make_pair()
+        time_session(monkeypatch, channels, number=number)
         firsts.append(log[0][0])
     assert firsts[:30] == firsts[30:]
     assert min(Counter(firsts).values()) > 10
 
 
 def test_other_results_reject_with_what_was_called(monkeypatch):
-    _, talks = make_pair(function=odd_from(5))
-    rejection = time_session(monkeypatch, talks).rejection
+    _, channels = make_pair(function=odd_from(5))
+    rejection = time_session(monkeypatch, channels).rejection
     assert rejection.reason == Reason.DIFFERENT
     assert "while it was timed" in rejection.message
     assert "should be 10, is 11" in rejection.message
@@ -366,42 +368,43 @@ def test_floats_are_compared_as_the_check_says(monkeypatch, by, tolerance, is_ou
     def near(case):
         return {"result": function(case)["result"] + by, "after": None}
 
-    _, talks = make_pair({"function": function}, function=near)
-    assert bool(time_session(monkeypatch, talks, **tolerance).rejection) == is_out
+    _, channels = make_pair({"function": function}, function=near)
+    assert bool(time_session(monkeypatch, channels, **tolerance).rejection) == is_out
 
 
 @pytest.mark.parametrize("report", [{"result": float("nan")}, {}, {"raised": 5}, {"after": 5}])
 def test_a_forged_result_is_another_result(monkeypatch, report):
-    _, talks = make_pair(function=lambda case: report)
-    assert time_session(monkeypatch, talks).rejection.reason == Reason.DIFFERENT
+    _, channels = make_pair(function=lambda case: report)
+    assert time_session(monkeypatch, channels).rejection.reason == Reason.DIFFERENT
 
 
 def test_changed_arguments_are_another_result(monkeypatch):
     def function(case):
         return {"result": 2 * case["args"][0], "after": {"args": [0], "kwargs": {}}}
 
-    _, talks = make_pair(function=function)
-    rejection = time_session(monkeypatch, talks).rejection
+    _, channels = make_pair(function=function)
+    rejection = time_session(monkeypatch, channels).rejection
     assert "after the call" in rejection.message
 
 
 def test_results_that_can_not_be_compared_are_not(monkeypatch):
-    _, talks = make_pair(function=odd_from(0))
-    assert time_session(monkeypatch, talks, compares=False).rejection is None
+    _, channels = make_pair(function=odd_from(0))
+    assert time_session(monkeypatch, channels, compares=False).rejection is None
 
 
 def test_the_base_s_failure_is_ours(monkeypatch):
-    _, talks = make_pair({"errors": {(b"G", 3): LineError("it left")}})
+    _, channels = make_pair({"errors": {(b"G", 3): ChannelError("it left")}})
     with pytest.raises(LabError, match="the base failed while it was timed: it left"):
-        time_session(monkeypatch, talks)
+        time_session(monkeypatch, channels)
 
 
 @pytest.mark.parametrize(
-    ("error", "reason"), [(LineError("gone"), Reason.CRASH), (LateError("slow"), Reason.TIMEOUT)]
+    ("error", "reason"),
+    [(ChannelError("gone"), Reason.CRASH), (ChannelTimeoutError("slow"), Reason.TIMEOUT)],
 )
 def test_the_candidate_s_failure_is_its_own(monkeypatch, error, reason):
-    _, talks = make_pair(errors={(b"G", 3): error})
-    session = time_session(monkeypatch, talks)
+    _, channels = make_pair(errors={(b"G", 3): error})
+    session = time_session(monkeypatch, channels)
     assert session.rejection.reason == reason
     assert str(error) in session.rejection.message
     assert session.samples == ()

@@ -1,4 +1,4 @@
-"""From sessions to what may be said of a candidate: spec bench 2, 3, 4, 8, 9 and 13."""
+"""Summaries of sessions: verdicts, estimates, vetoes and notes."""
 
 import math
 import random
@@ -10,8 +10,8 @@ from clock_kit import make_replicates, make_session
 from hypothesis import given, strategies as st
 
 from fairtrial.arena import Pair, Session, Verdict, estimate_text, ratio_text
-from fairtrial.arena.timing.stats.sequential import adopt, look
-from fairtrial.arena.timing.summary import statistics_of, summarise
+from fairtrial.arena.timing.stats.sequential import adopt, interim_look
+from fairtrial.arena.timing.summary import replicate_statistics, summarize
 
 RULES = {"alpha": 0.05, "min_effect": 0.02}
 
@@ -23,7 +23,7 @@ def draw(speed, count=10, spread=0.005, seed=1):
 
 
 def sum_up(speed=1.5, count=10, spread=0.005, **more):
-    return summarise(make_replicates(draw(speed, count, spread), **more), **RULES)
+    return summarize(make_replicates(draw(speed, count, spread), **more), **RULES)
 
 
 def several(*speeds, count=10, **more):
@@ -38,9 +38,9 @@ def several(*speeds, count=10, **more):
     ]
 
 
-def test_the_statistic_of_a_session_is_its_kept_rounds_median():  # bench 2
+def test_the_statistic_of_a_session_is_its_kept_rounds_median():
     logs = draw(1.3)
-    assert statistics_of(make_replicates(logs)) == pytest.approx(logs)
+    assert replicate_statistics(make_replicates(logs)) == pytest.approx(logs)
 
 
 @pytest.mark.parametrize(
@@ -62,29 +62,29 @@ def test_verdicts(speed, spread, verdict, is_adopted):
     assert (found.estimate.sessions, found.estimate.confidence) == (10, 0.95)
 
 
-def test_a_tiny_gain_is_equivalent_although_its_interval_excludes_none():  # bench 8
+def test_a_tiny_gain_is_equivalent_although_its_interval_excludes_none():
     found = sum_up(1.01, spread=0.001)
     assert 1 < found.estimate.low < found.estimate.high < 1.02
 
 
-def test_fewer_than_six_sessions_say_nothing():  # bench 7
+def test_fewer_than_six_sessions_say_nothing():
     found = sum_up(9.0, count=5)
     assert (found.verdict, found.estimate, found.adopt) == (Verdict.INCONCLUSIVE, None, False)
     assert found.timings[0].estimate is None
     assert len(found.sessions) == 5
 
 
-def test_faster_by_less_than_matters_as_far_as_one_knows_is_not_adopted():  # bench 8
+def test_faster_by_less_than_matters_as_far_as_one_knows_is_not_adopted():
     logs = [-0.015 + sign * 0.008 for sign in (-1, 1)] * 5
-    found = summarise(make_replicates(logs), **RULES)
+    found = summarize(make_replicates(logs), **RULES)
     assert found.verdict == Verdict.FASTER
     assert not found.adopt
-    assert summarise(make_replicates(logs), alpha=0.05, min_effect=0.01).adopt
+    assert summarize(make_replicates(logs), alpha=0.05, min_effect=0.01).adopt
 
 
-def test_several_benchmarks_come_to_their_geometric_mean():  # bench 9
+def test_several_benchmarks_come_to_their_geometric_mean():
     replicates = several(2.0, 1.5, 1.2)
-    found = summarise(replicates, **RULES)
+    found = summarize(replicates, **RULES)
     ratios = [timing.estimate.ratio for timing in found.timings]
     assert found.estimate.ratio == pytest.approx(math.prod(ratios) ** (1 / 3))
     assert found.estimate.ratio == pytest.approx((2.0 * 1.5 * 1.2) ** (1 / 3), rel=0.01)
@@ -94,8 +94,8 @@ def test_several_benchmarks_come_to_their_geometric_mean():  # bench 9
     assert found.adopt
 
 
-def test_one_that_got_slower_vetoes_although_the_mean_is_faster():  # bench 9
-    found = summarise(several(4.0, 0.8), **RULES)
+def test_one_that_got_slower_vetoes_although_the_mean_is_faster():
+    found = summarize(several(4.0, 0.8), **RULES)
     assert found.verdict == Verdict.FASTER
     assert not found.adopt
     (veto,) = found.vetoes
@@ -110,7 +110,7 @@ def test_one_alone_that_got_slower_needs_no_veto():
 
 
 @pytest.mark.parametrize(("growth", "is_vetoed"), [(0.5, False), (1.19, False), (1.21, True)])
-def test_a_slower_start_vetoes(growth, is_vetoed):  # bench 4
+def test_a_slower_start_vetoes(growth, is_vetoed):
     found = sum_up(startup_s=Pair(0.2, 0.2 * growth))
     assert found.verdict == Verdict.FASTER
     assert (bool(found.vetoes), found.adopt) == (is_vetoed, not is_vetoed)
@@ -122,14 +122,14 @@ def test_a_start_that_is_slow_now_and_then_vetoes_nothing():
     replicates = make_replicates(draw(1.5), startup_s=Pair(0.2, 0.2))
     for place in (1, 4, 5, 8):
         replicates[place] = (replace(replicates[place][0], startup_s=Pair(0.2, 4.0)),)
-    assert summarise(replicates, **RULES).vetoes == ()
+    assert summarize(replicates, **RULES).vetoes == ()
 
 
 BASE_SAMPLE_S = 1.3 * 2e-3 + 1e-4  # the median round's
 
 
 @pytest.mark.parametrize(("share", "is_vetoed"), [(-0.5, False), (0.09, False), (0.11, True)])
-def test_work_outside_of_samples_vetoes(share, is_vetoed):  # bench 4
+def test_work_outside_of_samples_vetoes(share, is_vetoed):
     found = sum_up(outside_s=Pair(1e-3, 1e-3 + share * BASE_SAMPLE_S))
     assert (bool(found.vetoes), found.adopt) == (is_vetoed, not is_vetoed)
     assert found.timings[0].outside == pytest.approx(max(share, 0.0))
@@ -139,7 +139,7 @@ def test_work_outside_of_samples_vetoes(share, is_vetoed):  # bench 4
 def test_work_outside_counts_as_far_as_sessions_agree_on_it():
     replicates = make_replicates(draw(1.5), outside_s=Pair(1e-3, 1e-3))
     replicates[3] = (replace(replicates[3][0], outside_s=Pair(1e-3, 1e-3 + 3 * BASE_SAMPLE_S)),)
-    found = summarise(replicates, **RULES)
+    found = summarize(replicates, **RULES)
     assert (found.vetoes, found.timings[0].outside) == ((), 0.0)
 
 
@@ -149,7 +149,7 @@ def test_few_sessions_say_nothing_of_work_outside(count, share):
     assert sum_up(count=count, outside_s=Pair(0.0, 9.0)).timings[0].outside == share
 
 
-def test_what_is_not_known_is_not_told():
+def test_unknown_figures_are_none():
     (timing,) = sum_up().timings
     assert timing.startup is timing.outside is timing.peak_rss_mb is None
     assert timing.notes == ()
@@ -164,13 +164,13 @@ def test_what_is_not_known_is_not_told():
         (1.0, 2.0, "it works less"),
     ],
 )
-def test_where_wall_and_cpu_tell_two_stories_it_is_said(speed, cpu, words):  # bench 3
+def test_contradicting_wall_and_cpu_times_get_a_note(speed, cpu, words):
     logs = draw(speed)
     replicates = [
         (make_session(math.exp(log), number=at, cpu_ratio=math.exp(log) * speed / cpu),)
         for at, log in enumerate(logs)
     ]
-    found = summarise(replicates, **RULES)
+    found = summarize(replicates, **RULES)
     (timing,) = found.timings
     assert timing.cpu_ratio == pytest.approx(cpu, rel=0.02)
     assert len(timing.notes) == (words is not None)
@@ -184,11 +184,13 @@ def test_where_wall_and_cpu_tell_two_stories_it_is_said(speed, cpu, words):  # b
 def test_where_the_base_does_not_compute_all_the_time_one_thing_is_said():
     def disturbed(session):
         shares = {"base": 0.49, "candidate": 0.49 * 1.44 / 1.26}
-        samples = (replace(each, cpu_s=each.cpu_s * shares[each.arm]) for each in session.samples)
+        samples = (
+            replace(sample, cpu_s=sample.cpu_s * shares[sample.arm]) for sample in session.samples
+        )
         return replace(session, samples=tuple(samples))
 
     replicates = [(disturbed(each),) for (each,) in make_replicates(draw(1.44))]
-    (timing,) = summarise(replicates, **RULES).timings
+    (timing,) = summarize(replicates, **RULES).timings
     (note,) = timing.notes
     assert note.startswith("only 49% of the base's time was spent computing")
     assert timing.cpu_ratio == pytest.approx(1.26, rel=0.02)
@@ -203,33 +205,33 @@ def test_two_stories_take_more_than_noise():
         (make_session(0.5, number=at, cpu_ratio=0.5 * math.exp(rng.gauss(0.06, 0.5))),)
         for at in range(10)
     ]
-    assert summarise(replicates, **RULES).timings[0].notes == ()
+    assert summarize(replicates, **RULES).timings[0].notes == ()
 
 
-def test_cpu_time_that_the_kernel_tells_of_some_sessions_only_is_not_told():
+def test_cpu_time_known_for_some_sessions_only_is_not_reported():
     replicates = make_replicates(draw(1.5))
     (session,) = replicates[2]
-    blind = tuple(replace(each, cpu_s=None) for each in session.samples)
+    blind = tuple(replace(sample, cpu_s=None) for sample in session.samples)
     replicates[2] = (replace(session, samples=blind),)
-    assert summarise(replicates, **RULES).timings[0].cpu_ratio is None
+    assert summarize(replicates, **RULES).timings[0].cpu_ratio is None
 
 
 @pytest.mark.parametrize(("share", "count"), [(0.09, 0), (0.5, 1)])
-def test_much_going_through_results_is_said(share, count):  # bench 4
+def test_much_going_through_results_is_said(share, count):
     found = sum_up(materializing=Pair(0.0, share))
     assert len(found.timings[0].notes) == count
     assert found.adopt
     assert all("50% of the time went into going through" in n for n in found.timings[0].notes)
 
 
-def test_memory_is_the_most_of_all_sessions():  # bench 9
+def test_memory_is_the_most_of_all_sessions():
     replicates = make_replicates(draw(1.5, count=2))
     replicates[0] = (replace(replicates[0][0], peak_rss_mb=Pair(30.0, 90.0)),)
     replicates[1] = (replace(replicates[1][0], peak_rss_mb=Pair(40.0, 20.0)),)
-    assert summarise(replicates, **RULES).timings[0].peak_rss_mb == Pair(40.0, 90.0)
+    assert summarize(replicates, **RULES).timings[0].peak_rss_mb == Pair(40.0, 90.0)
 
 
-def test_what_a_call_takes_is_told_without_asking():
+def test_the_time_of_a_call_excludes_requests_and_replies():
     (timing,) = sum_up().timings
     assert timing.base_s == pytest.approx(1.3 * 2e-3 / 4)
     assert timing.calls == 4
@@ -237,13 +239,13 @@ def test_what_a_call_takes_is_told_without_asking():
 
 def test_a_session_without_a_whole_round_is_no_replicate():
     session = make_session(1.0)
-    alone = [each for each in session.samples if each.arm == "base"]
+    alone = [sample for sample in session.samples if sample.arm == "base"]
     with pytest.raises(ValueError, match="b: session 0 has no whole round"):
-        summarise([(replace(session, samples=tuple(alone)),)], **RULES)
+        summarize([(replace(session, samples=tuple(alone)),)], **RULES)
 
 
 def strip(session):
-    """What is left if only samples are kept (bench 13)."""
+    """What is left if only samples are kept."""
     return Session(session.benchmark, session.number, session.samples, 0.0)
 
 
@@ -251,19 +253,19 @@ logs = st.lists(st.floats(-2, 2), min_size=1, max_size=46)
 
 
 @given(st.lists(st.tuples(st.floats(-2, 2), st.floats(-1, 1)), min_size=1, max_size=46))
-def test_samples_alone_give_the_same_verdict_again(pairs):  # bench 13
+def test_samples_alone_give_the_same_verdict_again(pairs):
     replicates = [
         tuple(
             make_session(math.exp(log), benchmark=f"b{at}", number=n) for at, log in enumerate(each)
         )
         for n, each in enumerate(pairs)
     ]
-    found = summarise(replicates, **RULES)
+    found = summarize(replicates, **RULES)
     rng = random.Random(1)
     table = [strip(session) for session in found.sessions]
     rng.shuffle(table)  # a table has no order
     table.sort(key=lambda session: (session.number, session.benchmark))
-    again = summarise(list(zip(table[::2], table[1::2], strict=True)), **RULES)
+    again = summarize(list(zip(table[::2], table[1::2], strict=True)), **RULES)
     assert (again.verdict, again.estimate) == (found.verdict, found.estimate)
     assert (again.adopt, again.vetoes) == (found.adopt, found.vetoes)
     assert again.timings == found.timings
@@ -271,8 +273,8 @@ def test_samples_alone_give_the_same_verdict_again(pairs):  # bench 13
 
 @given(logs)
 def test_a_measurement_says_what_the_statistics_say(drawn):
-    found = summarise(make_replicates(drawn), **RULES)
-    seen = look(statistics_of(make_replicates(drawn)), **RULES)
+    found = summarize(make_replicates(drawn), **RULES)
+    seen = interim_look(replicate_statistics(make_replicates(drawn)), **RULES)
     assert found.verdict.value == seen.claim.value
     assert found.adopt == adopt(seen, RULES["min_effect"])
     assert not found.adopt or found.verdict == Verdict.FASTER
@@ -281,7 +283,7 @@ def test_a_measurement_says_what_the_statistics_say(drawn):
 
 
 def test_notes_and_times_are_passed_on():
-    found = summarise(
+    found = summarize(
         make_replicates(draw(1.5)), **RULES, seconds=3.0, waited_s=1.0, notes=["a", "b"]
     )
     assert (found.seconds, found.waited_s, found.notes) == (3.0, 1.0, ("a", "b"))

@@ -1,4 +1,4 @@
-"""The slowest tests of the base as a benchmark, where a problem has none (bench 6)."""
+"""The slowest tests of the base as a benchmark, if a problem has none."""
 
 import json
 import os
@@ -22,8 +22,8 @@ from fairtrial.arena.checks.pytest_judging import PytestBaseline
 from fairtrial.arena.interpreter import probe_interpreter
 from fairtrial.arena.stage import Stage
 from fairtrial.arena.timing import command_benchmark as pairs
-from fairtrial.arena.timing.prepared_benchmark import Duel
-from fairtrial.arena.timing.test_benchmark import MOST_TESTS, choose_slowest, prepare_slowest
+from fairtrial.arena.timing.prepared_benchmark import TimingSetup
+from fairtrial.arena.timing.suite_benchmark import MOST_TESTS, choose_slowest, prepare_slowest
 from fairtrial.core import LabError, StudyError
 from fairtrial.sandbox import Captured, Completed, Ending, find_sandbox
 
@@ -118,12 +118,12 @@ class FakeSuite:
     def monotonic(self):
         return self.clock_s
 
-    def duel(self):
+    def setup(self):
         base, candidate = (
             Stage(PROBLEM, PYTHON, self, Path("/slots", arm), Path("/p"), (".",), (), False)
             for arm in ("base", "candidate")
         )
-        return Duel(base, candidate, (0,), "secret")
+        return TimingSetup(base, candidate, (0,), "secret")
 
 
 def trial_of(durations, check=CHECK):
@@ -144,30 +144,30 @@ def suite(monkeypatch):
 
 def ready(sandbox, durations=None, *, budget_s=20.0):
     async def work():
-        trial = trial_of(durations or sandbox.seconds)
-        return await prepare_slowest(trial, sandbox.duel(), budget_s=budget_s)
+        check = trial_of(durations or sandbox.seconds)
+        return await prepare_slowest(check, sandbox.setup(), budget_s=budget_s)
 
     return anyio.run(work)
 
 
 def tried(sandbox):
     """The sets of tests that were run, one after the other."""
-    return list(dict.fromkeys(tuple(json.loads(each.stdin)) for each in sandbox.commands))
+    return list(dict.fromkeys(tuple(json.loads(command.stdin)) for command in sandbox.commands))
 
 
 def test_a_sample_is_the_checks_own_command_with_the_slowest_tests_only(suite):
     sandbox = suite({"t.py::quick": 0.01, "t.py::slow": 0.5, "t.py::slower": 0.6})
-    meter = ready(sandbox, budget_s=60.0)
-    assert meter.name == "slowest tests"
-    assert meter.session_s == pytest.approx(2 * 1.4)
-    session = anyio.run(meter.run, sandbox.duel(), 0)
+    benchmark = ready(sandbox, budget_s=60.0)
+    assert benchmark.name == "slowest tests"
+    assert benchmark.session_s == pytest.approx(2 * 1.4)
+    session = anyio.run(benchmark.run, sandbox.setup(), 0)
     assert session.rejection is None
     assert tried(sandbox) == [("t.py::slow", "t.py::slower")]
     command = sandbox.commands[-1]
     assert command.argv[1:] == ("-m", "pytest", "-p", "fairtrial_pytest", "-q", "tests")
     assert command.cores == (0,)
     assert command.channel_bytes > 0
-    assert len({each.env["PYTHONHASHSEED"] for each in sandbox.commands[:3]}) == 3
+    assert len({item.env["PYTHONHASHSEED"] for item in sandbox.commands[:3]}) == 3
 
 
 def test_notes_say_what_it_rests_on(suite):
@@ -185,11 +185,11 @@ def test_notes_say_what_it_rests_on(suite):
 
 def test_tests_that_fail_in_a_read_only_slot_give_way_to_others(suite):
     sandbox = suite({"writes": 0.9, "a": 0.5, "b": 0.1}, unfit={"writes"})
-    meter = ready(sandbox, budget_s=60.0)
+    benchmark = ready(sandbox, budget_s=60.0)
     assert tried(sandbox) == [("writes", "a"), ("a", "b")]
     assert (
         "don't pass by themselves in a read-only copy: writes (the first: E OSError"
-        in (meter.notes[-1])
+        in (benchmark.notes[-1])
     )
 
 
@@ -213,9 +213,9 @@ def test_a_suite_without_a_test_that_can_be_timed_is_refused(suite, count):
 
 def test_tests_that_prove_longer_than_they_were_are_chosen_again(suite):
     sandbox = suite({"a": 3.0, "b": 0.2, "c": 0.1}, around_s=0.5)
-    meter = ready(sandbox, {"a": 1.0, "b": 0.2, "c": 0.1}, budget_s=20.0)
+    benchmark = ready(sandbox, {"a": 1.0, "b": 0.2, "c": 0.1}, budget_s=20.0)
     assert tried(sandbox) == [("a",), ("b",)]
-    assert 12 * meter.session_s / 2 <= 20.0
+    assert 12 * benchmark.session_s / 2 <= 20.0
 
 
 @pytest.mark.parametrize("slow_s", [3.0, 0.2])
@@ -243,8 +243,8 @@ def test_tests_that_never_fit_are_not_said_to_fail(suite):
 
 def test_a_candidate_must_pass_all_chosen_tests_while_it_is_timed(suite):
     sandbox = suite({"a": 0.5, "b": 0.4}, unfit_candidate={"b"})
-    meter = ready(sandbox, budget_s=60.0)
-    session = anyio.run(meter.run, sandbox.duel(), 0)
+    benchmark = ready(sandbox, budget_s=60.0)
+    session = anyio.run(benchmark.run, sandbox.setup(), 0)
     assert session.rejection.reason == Reason.TESTS
     assert "benchmark slowest tests" in session.rejection.message
     assert [failure.what for failure in session.rejection.failures] == ["b"]
@@ -252,10 +252,10 @@ def test_a_candidate_must_pass_all_chosen_tests_while_it_is_timed(suite):
 
 def test_a_base_that_fails_later_is_our_fault(suite):
     sandbox = suite({"a": 0.5})
-    meter = ready(sandbox, budget_s=60.0)
+    benchmark = ready(sandbox, budget_s=60.0)
     sandbox.unfit.add("a")
     with pytest.raises(LabError, match="slowest tests"):
-        anyio.run(meter.run, sandbox.duel(), 0)
+        anyio.run(benchmark.run, sandbox.setup(), 0)
 
 
 # -- real pytests --
@@ -397,22 +397,29 @@ def test_real_tests_are_found_timed_and_held_to(real_stage):
     )
 
     async def work():
-        trial = await prepare_tests("check[0]", CHECK, stages)
+        check = await prepare_tests("check[0]", CHECK, stages)
         # On a busy machine a quick one may have had to wait for longer than the others took.
-        steady = replace(trial, durations={quick: 0.001, writes: 0.3, slow: 0.2})
+        steady = replace(check, durations={quick: 0.001, writes: 0.3, slow: 0.2})
         base, broken = real_stage(WORK), real_stage(WORK.replace("i * i", "i"))
         cores = (min(os.sched_getaffinity(0)),)
-        meter = await prepare_slowest(steady, Duel(base, base, cores, "s"), budget_s=600.0)
-        equal = await meter.run(Duel(base, base, cores, "s"), 0)
-        return trial, meter, equal, await meter.run(Duel(base, broken, cores, "s"), 1)
+        benchmark = await prepare_slowest(
+            steady, TimingSetup(base, base, cores, "s"), budget_s=600.0
+        )
+        equal = await benchmark.run(TimingSetup(base, base, cores, "s"), 0)
+        return (
+            check,
+            benchmark,
+            equal,
+            await benchmark.run(TimingSetup(base, broken, cores, "s"), 1),
+        )
 
-    trial, meter, equal, broken = anyio.run(work)
-    assert set(trial.durations) == {slow, writes, quick}
-    assert min(trial.durations[slow], trial.durations[writes]) > 0.001  # 200,000 times round
+    check, benchmark, equal, broken = anyio.run(work)
+    assert set(check.durations) == {slow, writes, quick}
+    assert min(check.durations[slow], check.durations[writes]) > 0.001  # 200,000 times round
     assert equal.rejection is None
     assert all(0 < sample.wall_s <= equal.seconds for sample in equal.samples)
     assert broken.rejection.reason == Reason.TESTS
     assert slow in broken.rejection.message
     if find_sandbox("auto", unsandboxed=True).relocates:
-        assert writes not in meter.subject.tests
-        assert writes in meter.notes[-1]
+        assert writes not in benchmark.subject.tests
+        assert writes in benchmark.notes[-1]

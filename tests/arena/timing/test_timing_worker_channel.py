@@ -1,4 +1,4 @@
-"""Lines to real processes: what the kernel counts, and whatever the other side does (bench 3)."""
+"""Worker channels to real processes: CPU times, protocol violations and failures."""
 
 import os
 import signal
@@ -19,11 +19,15 @@ from clock_kit import PATIENCE_S, pid_of
 
 from fairtrial.arena import Benchmark, Check, CodeProblem
 from fairtrial.arena.stage import HARNESS, Stage
-from fairtrial.arena.timing import inputs as supply, worker_channel as line_module, workers as talks
+from fairtrial.arena.timing import (
+    inputs as supply,
+    worker_channel as line_module,
+    workers as channels,
+)
 from fairtrial.arena.timing.inputs import open_supplier
 from fairtrial.arena.timing.session import ArmError
-from fairtrial.arena.timing.worker_channel import LateError, Line, LineError
-from fairtrial.arena.timing.workers import is_late, keeping_away, talk_with
+from fairtrial.arena.timing.worker_channel import ChannelError, ChannelTimeoutError, WorkerChannel
+from fairtrial.arena.timing.workers import is_late, keeping_away, run_workers
 from fairtrial.core import StudyError
 from fairtrial.sandbox import HEADER_BYTES, Ending, pack, unpack_header
 
@@ -76,16 +80,16 @@ while True:
 @contextmanager
 def talking(program=PROGRAM, *, greets=True):
     """A line to a process of its own."""
-    line = Line()
+    line = WorkerChannel()
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", "-c", program],
-        pass_fds=[line.far],
-        env={"FAIRTRIAL_CHANNEL": str(line.far)},
+        pass_fds=[line.remote],
+        env={"FAIRTRIAL_CHANNEL": str(line.remote)},
     )
     try:
         if greets:
-            line.greet(PATIENCE_S)
-            line.handed_over()
+            line.wait_for_start(PATIENCE_S)
+            line.close_remote()
         yield line, process
     finally:
         line.close()
@@ -100,7 +104,7 @@ def there():
 
 
 @linux_only
-def test_who_is_there_is_learnt_from_the_kernel(there):
+def test_the_worker_s_process_is_known_from_the_kernel(there):
     ask, line, process = there
     assert pid_of(line) == process.pid == int(ask(b"P").payload)
 
@@ -123,7 +127,7 @@ def test_cpu_time_is_the_other_process_s_with_all_its_threads(there, letter):
 def test_a_sleeping_process_uses_none():
     with talking() as (line, _):
         before = line.cpu_s()
-        with pytest.raises(LateError):
+        with pytest.raises(ChannelTimeoutError):
             line.ask(b"S", timeout_s=0.3)
         assert before <= line.cpu_s() < before + 0.1
 
@@ -150,11 +154,11 @@ def test_cpu_time_of_a_process_that_is_gone_is_not_known():
         process.kill()
         process.wait()
         assert line.cpu_s() is None
-        with pytest.raises(LineError):
+        with pytest.raises(ChannelError):
             line.ask(b"E", timeout_s=PATIENCE_S)
 
 
-def test_where_the_kernel_tells_nothing_the_rest_still_works(monkeypatch):
+def test_without_credentials_from_the_kernel_the_rest_still_works(monkeypatch):
     monkeypatch.setattr(line_module, "_PASS_CREDENTIALS", None)
     with talking() as (line, _):
         reply = line.ask(b"E", b"hello", timeout_s=PATIENCE_S)
@@ -163,19 +167,19 @@ def test_where_the_kernel_tells_nothing_the_rest_still_works(monkeypatch):
 
 
 @pytest.mark.parametrize("size", [0, 1, 2**16, 5 * 2**20])
-def test_what_is_said_comes_back_whole(there, size):
+def test_payloads_arrive_complete(there, size):
     ask, _, _ = there
     sent = os.urandom(size)
     assert ask(b"E", sent).payload == sent
 
 
-def test_a_fork_of_it_can_not_speak_for_it(there):
+def test_a_fork_of_the_worker_can_not_reply_for_it(there):
     ask, _, _ = there
     assert ask(b"F").payload == b"true"
     assert ask(b"E", b"still in step").payload == b"still in step"
 
 
-NOT_ASKED = "something that it wasn't asked for"
+NOT_ASKED = "something else than the requested reply"
 
 
 @pytest.mark.parametrize(
@@ -191,100 +195,106 @@ NOT_ASKED = "something that it wasn't asked for"
     ids=["letter", "next number", "old number", "too large", "far too large", "nonsense"],
 )
 def test_a_reply_that_belongs_to_no_request_is_refused(forged):
-    with talking() as (line, _), pytest.raises(LineError, match=NOT_ASKED) as stop:
+    with talking() as (line, _), pytest.raises(ChannelError, match=NOT_ASKED) as stop:
         line.ask(b"R", forged, timeout_s=PATIENCE_S)
-    assert not isinstance(stop.value, LateError)
+    assert not isinstance(stop.value, ChannelTimeoutError)
 
 
 def test_a_reply_that_is_sent_in_advance_is_refused():
     """Two replies to one request: the second is not that to the next."""
     with talking() as (line, _):
         line.ask(b"R", pack(b"R", 1) + pack(b"R", 1), timeout_s=PATIENCE_S)
-        with pytest.raises(LineError, match=NOT_ASKED):
+        with pytest.raises(ChannelError, match=NOT_ASKED):
             line.ask(b"R", pack(b"R", 2), timeout_s=PATIENCE_S)
 
 
 @pytest.mark.parametrize("count", [0, 1, HEADER_BYTES - 1, HEADER_BYTES, 500])
 def test_half_a_reply_and_then_death(count):
-    with talking() as (line, _), pytest.raises(LineError, match="left before it was done"):
+    with talking() as (line, _), pytest.raises(ChannelError, match="ended before it was done"):
         line.ask(b"D", str(count).encode(), timeout_s=PATIENCE_S)
 
 
 def test_half_a_reply_and_then_silence_is_late():
     half = pack(b"R", 1, b"x" * 100)[:50]
-    with talking() as (line, _), pytest.raises(LateError, match=r"no reply within 0\.2 s"):
+    with (
+        talking() as (line, _),
+        pytest.raises(ChannelTimeoutError, match=r"no reply within 0\.2 s"),
+    ):
         line.ask(b"R", half, timeout_s=0.2)
 
 
 def test_silence_is_late_and_leaving_is_not():
-    with talking() as (line, _), pytest.raises(LateError, match=r"no reply within 0\.1 s"):
+    with (
+        talking() as (line, _),
+        pytest.raises(ChannelTimeoutError, match=r"no reply within 0\.1 s"),
+    ):
         line.ask(b"S", timeout_s=0.1)
-    with talking() as (line, _), pytest.raises(LineError) as stop:
+    with talking() as (line, _), pytest.raises(ChannelError) as stop:
         line.ask(b"X", timeout_s=PATIENCE_S)
-    assert not isinstance(stop.value, LateError)
+    assert not isinstance(stop.value, ChannelTimeoutError)
 
 
 def test_one_that_reads_nothing_is_late_too():
     """More than a socket holds is sent to a process that is busy with something else."""
     with talking() as (line, process):
         process.send_signal(signal.SIGSTOP)
-        with pytest.raises(LateError):
+        with pytest.raises(ChannelTimeoutError):
             line.ask(b"E", bytes(8 * 2**20), timeout_s=0.2)
 
 
-def test_whoever_hangs_up_ends_the_wait_of_another_thread(monkeypatch):
-    asked, take = threading.Event(), Line._take
+def test_shutting_down_ends_the_wait_of_another_thread(monkeypatch):
+    asked, take = threading.Event(), WorkerChannel._receive
 
     def take_when_asked(line, size):
         asked.set()
         return take(line, size)
 
-    monkeypatch.setattr(Line, "_take", take_when_asked)
+    monkeypatch.setattr(WorkerChannel, "_receive", take_when_asked)
     with talking() as (line, process):
         told = []
 
         def wait():
             try:
                 line.ask(b"S", timeout_s=PATIENCE_S)
-            except LineError as error:
+            except ChannelError as error:
                 told.append(error)
 
         waiting = threading.Thread(target=wait)
         waiting.start()
         assert asked.wait(PATIENCE_S)
-        line.hang_up()
+        line.shut_down()
         waiting.join(PATIENCE_S)
         assert not waiting.is_alive()
-        assert str(told[0]) == "it left before it was done"
+        assert str(told[0]) == "it ended before it was done"
         process.terminate()
 
 
-def test_a_process_leaves_when_nobody_will_ask_it_any_more():
+def test_a_worker_exits_when_its_channel_is_shut_down():
     with talking() as (line, process):
-        line.hang_up()
+        line.shut_down()
         assert process.wait(PATIENCE_S) == 0
 
 
-def test_our_end_of_the_far_end_is_closed_once_it_is_handed_over():
+def test_our_copy_of_the_remote_end_is_closed_once_the_worker_has_it():
     with talking(greets=False) as (line, process):
-        far = line.far
-        line.greet(PATIENCE_S)
-        os.fstat(far)
-        line.handed_over()
+        remote = line.remote
+        line.wait_for_start(PATIENCE_S)
+        os.fstat(remote)
+        line.close_remote()
         with pytest.raises(OSError):
-            os.fstat(far)
-        line.handed_over()  # once more does nothing
+            os.fstat(remote)
+        line.close_remote()  # once more does nothing
         process.kill()
-        with pytest.raises(LineError):  # and so its end is seen
+        with pytest.raises(ChannelError):  # and so its end is seen
             line.ask(b"S", timeout_s=PATIENCE_S)
 
 
 def test_closing_gives_both_descriptors_back():
-    line = Line()
+    line = WorkerChannel()
     near = line._near.fileno()
     line.close()
     line.close()
-    for number in (near, line.far):
+    for number in (near, line.remote):
         with pytest.raises(OSError):
             os.fstat(number)
 
@@ -292,37 +302,37 @@ def test_closing_gives_both_descriptors_back():
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        (b"", "gone before it could be asked"),
-        (pack(b"G", 0), "gone before it could be asked"),
-        (pack(b"H", 1), "gone before it could be asked"),
-        (b"H", "gone before it could be asked"),
+        (b"", "ended before the first request"),
+        (pack(b"G", 0), "ended before the first request"),
+        (pack(b"H", 1), "ended before the first request"),
+        (b"H", "ended before the first request"),
     ],
 )
-def test_whoever_does_not_greet_properly_is_not_talked_with(said, message):
-    line = Line()
+def test_a_worker_with_a_wrong_greeting_is_refused(said, message):
+    line = WorkerChannel()
     if said:
-        os.write(line.far, said)
-    line.handed_over()
-    with pytest.raises(LineError, match=message):
-        line.greet(PATIENCE_S)
+        os.write(line.remote, said)
+    line.close_remote()
+    with pytest.raises(ChannelError, match=message):
+        line.wait_for_start(PATIENCE_S)
     line.close()
 
 
 def test_one_that_never_greets_is_late():
-    line = Line()
-    with pytest.raises(LateError, match="didn't start in time"):
-        line.greet(0.05)
+    line = WorkerChannel()
+    with pytest.raises(ChannelTimeoutError, match="didn't start in time"):
+        line.wait_for_start(0.05)
     line.close()
 
 
 def test_a_request_has_a_number_of_its_own():
-    line = Line()
-    far = socket.socket(fileno=os.dup(line.far))
+    line = WorkerChannel()
+    remote = socket.socket(fileno=os.dup(line.remote))
     for number in (1, 2, 3):
-        far.sendall(pack(b"E", number))
+        remote.sendall(pack(b"E", number))
         line.ask(b"E", timeout_s=PATIENCE_S)
-        assert unpack_header(far.recv(HEADER_BYTES)) == (b"E", number, 0)
-    far.close()
+        assert unpack_header(remote.recv(HEADER_BYTES)) == (b"E", number, 0)
+    remote.close()
     line.close()
 
 
@@ -332,8 +342,8 @@ def test_a_request_has_a_number_of_its_own():
 @pytest.fixture(autouse=True)
 def patience(monkeypatch):
     """Processes come and leave when they get the core."""
-    monkeypatch.setattr(talks, "LEAVE_S", PATIENCE_S)
-    for module in (talks, supply):
+    monkeypatch.setattr(channels, "LEAVE_S", PATIENCE_S)
+    for module in (channels, supply):
         monkeypatch.setattr(module, "START_S", PATIENCE_S)
 
 
@@ -349,7 +359,7 @@ def command(stage, line, *, program="mod.py", timeout_s=PATIENCE_S):
 
 def hold_talk(stages, work, make=command):
     async def run():
-        return await talk_with(stages, make, work)
+        return await run_workers(stages, make, work)
 
     return anyio.run(run)
 
@@ -368,11 +378,11 @@ def test_a_talk_gives_what_the_work_gave_and_how_each_ended(tmp_path):
     assert talked.commands.keys() == {"base", "candidate"}
 
 
-def test_a_failure_names_who_and_how_it_ended(tmp_path):
+def test_a_failure_names_the_arm_and_how_it_ended(tmp_path):
     def work(lines):
         try:
             lines["candidate"].ask(b"X", timeout_s=PATIENCE_S)
-        except LineError as error:
+        except ChannelError as error:
             raise ArmError("candidate", str(error), error) from None
 
     talked = hold_talk(stages_of(tmp_path, "base", "candidate"), work)
@@ -382,12 +392,12 @@ def test_a_failure_names_who_and_how_it_ended(tmp_path):
 
 
 def test_one_that_does_not_leave_is_stopped(tmp_path, monkeypatch):
-    monkeypatch.setattr(talks, "LEAVE_S", 0.05)
+    monkeypatch.setattr(channels, "LEAVE_S", 0.05)
 
     def work(lines):
         try:
             lines["candidate"].ask(b"S", timeout_s=0.1)
-        except LineError as error:
+        except ChannelError as error:
             raise ArmError("candidate", str(error), error) from None
 
     talked = hold_talk(stages_of(tmp_path, "candidate"), work)
@@ -396,7 +406,7 @@ def test_one_that_does_not_leave_is_stopped(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("program", ["missing.py", "silent.py"])
-def test_one_that_leaves_before_it_greets_is_a_failure(tmp_path, program):
+def test_a_worker_that_exits_before_its_greeting_is_a_failure(tmp_path, program):
     stages = stages_of(tmp_path, "base")
     (stages["base"].slot / "silent.py").write_text("raise SystemExit('no')")
     talked = hold_talk(stages, lambda lines: 1, partial(command, program=program))
@@ -411,7 +421,7 @@ def test_a_mistake_of_the_work_is_raised_as_it_is(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="nothing can be pinned here")
-def test_who_keeps_away_comes_back():
+def test_a_thread_that_kept_away_gets_its_cores_back():
     mine = os.sched_getaffinity(0)
     core = max(mine)
     seen = []
@@ -509,7 +519,7 @@ def test_all_inputs_of_a_session_may_be_larger_than_one_reply(tmp_path, monkeypa
         ("leaves", "make.py", "the process that makes inputs is gone"),
     ],
 )
-def test_a_maker_that_fails_is_told_with_its_name(tmp_path, function, file, words):
+def test_a_maker_that_fails_is_reported_with_its_name(tmp_path, function, file, words):
     async def work(supplier):
         return await supplier.make("a", 3)
 
@@ -519,7 +529,7 @@ def test_a_maker_that_fails_is_told_with_its_name(tmp_path, function, file, word
     assert "make(rng)" in str(stop.value)
 
 
-def test_a_maker_that_hangs_is_told_in_time(tmp_path):
+def test_a_maker_that_hangs_is_reported_in_time(tmp_path):
     async def work(supplier):
         object.__setattr__(supplier, "timeout_s", 0.2)
         return await supplier.make("a", 3)
@@ -528,10 +538,10 @@ def test_a_maker_that_hangs_is_told_in_time(tmp_path):
         supply_with(tmp_path, "hangs", work)
 
 
-def test_a_supplier_that_is_killed_meanwhile_is_told(tmp_path):
+def test_a_supplier_that_is_killed_meanwhile_is_reported(tmp_path):
     async def work(supplier):
         await supplier.make("a", 3)
-        os.kill(pid_of(supplier.line), signal.SIGKILL)
+        os.kill(pid_of(supplier.channel), signal.SIGKILL)
         return await supplier.make("b", 3)
 
     with pytest.raises(StudyError, match="the process that makes inputs is gone"):

@@ -3,9 +3,9 @@
 import pytest
 from hypothesis import assume, given, strategies as st
 
-from fairtrial.optimize.proposers.attempts import fenced
 from fairtrial.optimize.proposers.chat.answers import read_answer
-from fairtrial.optimize.proposers.chat.edits import Edit, apply_edits
+from fairtrial.optimize.proposers.chat.edits import EditBlock, apply_edits
+from fairtrial.optimize.proposers.prompt_parts import fence_text
 
 BASE = "import os\n\n\ndef f(x):\n    return x in [1, 2]\n\n\ndef g(x):\n    return x\n"
 FILES = {"src/slow.py": BASE, "src/other.py": "y = 1\n", "README.md": "# Slow\n"}
@@ -76,7 +76,7 @@ def test_one_file_and_one_block_need_no_name():
 
 def test_a_longer_fence_holds_a_shorter_one():
     content = "def f():\n    '''\n    ```\n    f()\n    ```\n    '''\n"
-    assert files_of(f"FILE: src/slow.py\n{fenced(content)}") == {"src/slow.py": content}
+    assert files_of(f"FILE: src/slow.py\n{fence_text(content)}") == {"src/slow.py": content}
 
 
 def test_line_ends_and_marks_stay_as_they_are():
@@ -120,7 +120,7 @@ def test_what_is_written_in_the_form_that_we_ask_for_is_read_back(texts):
     assume(all(contents[path] != FILES[path] for path in contents))
     # A file may well begin with what we take for thoughts, but not as the answer's first word.
     answer = "I did this.\n\n" + "\n\n".join(
-        f"FILE: {path}\n{fenced(content, 'python')}" for path, content in contents.items()
+        f"FILE: {path}\n{fence_text(content, 'python')}" for path, content in contents.items()
     )
     assert files_of(answer) == contents
 
@@ -208,7 +208,9 @@ def test_an_edit_changes_its_lines_and_no_others(lines, data):
     new = data.draw(st.lists(LINES, max_size=4))
     assume(any(lines[start:stop]) and lines[-1] != "")
     body = (*lines[start:stop], "=======", *new)
-    text, problems = apply_edits("a", "\n".join(lines) + ends, [Edit(1, body, (stop - start,))])
+    text, problems = apply_edits(
+        "a", "\n".join(lines) + ends, [EditBlock(1, body, (stop - start,))]
+    )
     after = [*lines[:start], *new, *lines[stop:]]
     assert problems == []
     assert text == ("\n".join(after) + ends if after else "")

@@ -45,14 +45,14 @@ from fairtrial.llm.responses import (
     read_retry_after,
     read_usage,
 )
-from fairtrial.optimize import Brief, Reply, Request, RequestKind, Tried, Usage
+from fairtrial.optimize import Brief, PreflightContext, Reply, Request, RequestKind, Tried, Usage
 from fairtrial.optimize.proposers.chat.proposer import Chat
-from fairtrial.optimize.proposers.replay import record_of, reply_of
+from fairtrial.optimize.proposers.replay import make_record, read_record
 
 BASE = "def f(x):\n    return x in [1, 2, 3]\n"
 BETTER = "def f(x):\n    return x in {1, 2, 3}\n"
 BRIEF = Brief("slow", "Make f faster.", {"src/slow.py": BASE, "src/other.py": "y = 1\n"})
-FIRST = Request(RequestKind.INITIAL, line=2, step=0, seed=7)
+FIRST = Request(RequestKind.INITIAL, lineage=2, step=0, seed=7)
 GOOD = f"A set is faster.\n\nFILE: src/slow.py\n```python\n{BETTER}```\n"
 
 
@@ -142,7 +142,7 @@ def test_the_exchange_holds_what_was_sent_and_received():
 
 def test_several_candidates_in_one_answer():
     tried = [Tried(f"c{n}", f"d{n}", "diff", Verdict.FASTER) for n in range(3)]
-    request = Request(RequestKind.REFINE, line=0, step=1, about=tuple(tried), wanted=3)
+    request = Request(RequestKind.REFINE, lineage=0, step=1, about=tuple(tried), wanted=3)
     other = "FILE: src/other.py\n```\ny = 2\n```\n"
     reply, _ = tell(says(f"CANDIDATE 1\n{GOOD}\nCANDIDATE 3\n{other}"), request=request)
     first, second, third = reply.candidates
@@ -256,7 +256,7 @@ def test_who_has_the_first_answer_goes_on_with_the_complaint(second, stream):
     turns = fails(500, "again"), says(UNUSABLE), says(second)
     expected, [*_, complaint] = tell_on(*turns, keep=kept.append, **options)
     # As a journal gives it back.
-    step = reply_of(json.loads(json.dumps(record_of(FIRST, kept[0]))))
+    step = read_record(json.loads(json.dumps(make_record(FIRST, kept[0]))))
     reply, [seen] = tell_on(says(second), earlier=step, keep=pytest.fail, **options)
     assert seen.body == complaint.body
     assert but_for_time(reply) == but_for_time(expected)
@@ -730,10 +730,10 @@ def test_a_key_that_is_missing_or_impossible(monkeypatch):
                 ask(chat(server))
             assert "12345" not in str(caught.value)
             with pytest.raises(StudyError, match=why):
-                chat(server).check_here()
+                chat(server).preflight(PreflightContext())
         assert server.seen == []
         monkeypatch.setenv(KEY_VARIABLE, f"{KEY}\n")
-        chat(server).check_here()
+        chat(server).preflight(PreflightContext())
 
 
 def test_a_key_that_stands_where_its_variables_name_belongs_is_not_repeated():

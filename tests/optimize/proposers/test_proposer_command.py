@@ -19,26 +19,24 @@ from hypothesis import given, strategies as st
 from fairtrial.arena import (
     Arena,
     ArenaSettings,
-    ArenaWorkshop,
     Check,
     CodeProblem,
     Failure,
     Rejection,
     Verdict,
-    WorktreePool,
     open_arena,
 )
 from fairtrial.arena.candidates.paths import PathRules
-from fairtrial.arena.disk_guard import Room
+from fairtrial.arena.disk_guard import DiskGuard
 from fairtrial.arena.interpreter import Interpreter
-from fairtrial.arena.resources import Ground
+from fairtrial.arena.resources import ArenaResources
+from fairtrial.arena.slots.pool import WorktreePool
 from fairtrial.core import LabError, StudyError, build_record
-from fairtrial.optimize import Brief, Request, RequestKind, Tried
-from fairtrial.optimize.preparation import prepare_proposer
+from fairtrial.optimize import Brief, PreflightContext, Request, RequestKind, Tried
 from fairtrial.optimize.proposers.command.prompt import write_prompt
 from fairtrial.optimize.proposers.command.proposer import CommandProposer
-from fairtrial.optimize.proposers.command.secrets import Keys
-from fairtrial.optimize.proposers.replay import record_of
+from fairtrial.optimize.proposers.command.secrets import AgentSecrets
+from fairtrial.optimize.proposers.replay import make_record
 from fairtrial.sandbox import Captured, HostLock, Plain
 from fairtrial.sandbox.selection import FULL_SANDBOXES, try_sandbox
 
@@ -99,7 +97,7 @@ async def arena_of(top, sandbox=None, **more):
     )
     sandbox = sandbox or working_sandboxes()[0]
     async with WorktreePool(top, 1) as pool:
-        ground = Ground(
+        resources = ArenaResources(
             problem=problem,
             interpreter=Interpreter(Path(sys.executable), (3, 11, 0), (Path(sys.prefix),), False),
             sandbox=sandbox,
@@ -109,9 +107,9 @@ async def arena_of(top, sandbox=None, **more):
             included=(),
             cores=anyio.Semaphore(2),
             lock=HostLock(top.parent),
-            room=Room(pool.snapshot.repo.parent),
+            disk_guard=DiskGuard(pool.snapshot.repo.parent),
         )
-        yield Arena(ground, (), PathRules.from_problem(problem), ())
+        yield Arena(resources, (), PathRules.from_problem(problem), ())
 
 
 def shell(script, **options):
@@ -130,7 +128,7 @@ def workshops(repository):
             if sandbox.name not in arenas:
                 entering = portal.wrap_async_context_manager(arena_of(repository, sandbox))
                 arena = opened.enter_context(entering)
-                arenas[sandbox.name] = arena, portal.call(ArenaWorkshop, arena)
+                arenas[sandbox.name] = arena, portal.call(arena.make_workshop)
             return portal, *arenas[sandbox.name]
 
         yield find
@@ -144,14 +142,14 @@ def ask(workshops):
         portal, arena, workshop = workshops(sandbox or working_sandboxes()[0])
 
         async def run():
-            ready = await proposer.prepared(workshop)
+            ready = await proposer.open(workshop)
             reply = await ready.propose(brief, request)
             return reply, [await arena.resolve(each) for each in reply.candidates]
 
         reply, changes = portal.call(run)
         assert folders_of(arena) == [], "its folder is still there"
         assert KEY not in repr(reply)
-        assert KEY not in json.dumps(record_of(request, reply))
+        assert KEY not in json.dumps(make_record(request, reply))
         return reply, changes
 
     return ask
@@ -159,7 +157,7 @@ def ask(workshops):
 
 def folders_of(arena, path="tree"):
     """Where agents are at work."""
-    return list((arena.parts()[0].pool.base.parent / "agents").glob(f"agent-*/{path}"))
+    return list((arena.resources.pool.base.parent / "agents").glob(f"agent-*/{path}"))
 
 
 async def begun(arena, count):
@@ -468,7 +466,7 @@ def test_a_program_that_env_sets_variables_for(ask, tmp_path, monkeypatch):
     assert reply.candidates[0].name == "my-agent-2.0"
     assert reply.candidates[0].note == "large, B=2"
     with pytest.raises(StudyError, match=r"argv\[2\]: there is no program 'no-such-agent'"):
-        CommandProposer(argv=("env", "MODEL=large", "no-such-agent")).check_ready()
+        CommandProposer(argv=("env", "MODEL=large", "no-such-agent")).preflight(PreflightContext())
 
 
 def test_a_script_without_what_lies_beside_it(ask, tmp_path):
@@ -579,7 +577,7 @@ def test_cancelled_nothing_is_left(workshops):
     portal, arena, _ = workshops(working_sandboxes()[0])
 
     async def run():
-        ready = await prepare_proposer(shell("echo > started; sleep 300"), arena)
+        ready = await shell("echo > started; sleep 300").open(arena.make_workshop())
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(ready.propose, BRIEF, FIRST)
             await begun(arena, 1)
@@ -594,11 +592,11 @@ def test_it_holds_the_hosts_lock_while_it_works(workshops):
     proposer = shell(f"{EDIT}{AWAIT_GO}")
 
     async def run():
-        ready = await prepare_proposer(proposer, arena)
+        ready = await proposer.open(arena.make_workshop())
         timed = anyio.Event()
 
         async def clock():
-            async with arena.parts()[0].lock.exclusive():
+            async with arena.resources.lock.exclusive():
                 assert folders_of(arena) == []
                 timed.set()
 
@@ -621,7 +619,7 @@ def test_no_more_at_once_than_allowed_and_each_in_a_folder_of_its_own(workshops)
     proposer = shell(f'echo "X = $$" >> src/mod.py; {AWAIT_GO}', most_at_once=2)
 
     async def run():
-        ready = await prepare_proposer(proposer, arena)
+        ready = await proposer.open(arena.make_workshop())
         replies, released, most = [], set(), 0
 
         async def one(line):
@@ -692,7 +690,7 @@ VALUES = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=12
 
 @given(VALUES, st.binary(max_size=40), st.binary(max_size=40))
 def test_values_are_found_and_removed_in_any_form(value, before, after):
-    keys = Keys({"K": value})
+    keys = AgentSecrets({"K": value})
     raw = value.encode()
     forms = [
         raw,
@@ -708,9 +706,10 @@ def test_values_are_found_and_removed_in_any_form(value, before, after):
 
 @given(VALUES, st.data())
 def test_a_value_that_was_cut_leaves_no_more_than_a_scrap(value, data):
-    keys = Keys({"K": value})
+    keys = AgentSecrets({"K": value})
     at = data.draw(st.integers(1, len(value) - 1))
-    text = keys.read(Captured(b"\x00" + value[:at].encode(), value[at:].encode() + b"\x00", 9))
+    captured = Captured(b"\x00" + value[:at].encode(), value[at:].encode() + b"\x00", 9)
+    text = keys.redact_output(captured)
     left = text.replace("[key removed]", "").replace("\n... 9 bytes left out ...\n", "")
     for piece in (value[:at], value[at:]):
         assert len(piece) < 4 or piece not in left
@@ -718,10 +717,10 @@ def test_a_value_that_was_cut_leaves_no_more_than_a_scrap(value, data):
 
 @given(st.text(max_size=200))
 def test_other_texts_stay_as_they_are(text):
-    keys = Keys({"K": KEY, "SHORT": "abc"})
+    keys = AgentSecrets({"K": KEY, "SHORT": "abc"})
     assert keys.redact(text) == text
     assert (
-        keys.read(Captured(text.encode("utf-8", "replace")))
+        keys.redact_output(Captured(text.encode("utf-8", "replace")))
         == text.encode("utf-8", "replace").decode()
     )
 
@@ -779,24 +778,24 @@ def test_settings_are_not_taken_for_keys(words):
 def test_what_is_missing_is_told_before_anything_starts(monkeypatch, tmp_path):
     monkeypatch.delenv("AGENT_KEY")
     with pytest.raises(StudyError, match="environment variable AGENT_KEY is not set"):
-        shell("true").check_ready()
+        shell("true").preflight(PreflightContext())
     with pytest.raises(StudyError, match=r"argv\[0\]: there is no program 'no-such-agent'"):
-        CommandProposer(argv=("no-such-agent",)).check_ready()
+        CommandProposer(argv=("no-such-agent",)).preflight(PreflightContext())
     with pytest.raises(StudyError, match="home: there is no"):
-        CommandProposer(("sh",), home=Path("nowhere")).check_ready(tmp_path)
+        CommandProposer(("sh",), home=Path("nowhere")).preflight(PreflightContext(tmp_path))
     with pytest.raises(StudyError, match="your own home would be copied"):
-        CommandProposer(("sh",), home=Path("~")).check_ready(tmp_path)
+        CommandProposer(("sh",), home=Path("~")).preflight(PreflightContext(tmp_path))
     with pytest.raises(StudyError, match=r"readable\[0\]: there is no"):
-        CommandProposer(("sh",), readable=(Path("nowhere"),)).check_ready(tmp_path)
+        CommandProposer(("sh",), readable=(Path("nowhere"),)).preflight(PreflightContext(tmp_path))
     assert shutil.which("sh")
-    CommandProposer(("sh",), home=Path(), readable=(Path(),)).check_ready(tmp_path)
+    CommandProposer(("sh",), home=Path(), readable=(Path(),)).preflight(PreflightContext(tmp_path))
 
 
 def test_a_ceiling_needs_a_cost():
-    with pytest.raises(StudyError, match="nobody knows what claude costs"):
-        CommandProposer(argv=("claude", "-p")).check_ceiling(1.0)
-    CommandProposer(argv=("claude", "-p")).check_ceiling(None)
-    CommandProposer(argv=("claude", "-p"), cost_usd=0.5).check_ceiling(1.0)
+    with pytest.raises(StudyError, match="nobody knows what sh costs"):
+        CommandProposer(argv=("sh", "-p")).preflight(PreflightContext(max_cost_usd=1.0))
+    CommandProposer(argv=("sh", "-p")).preflight(PreflightContext(max_cost_usd=None))
+    CommandProposer(argv=("sh", "-p"), cost_usd=0.5).preflight(PreflightContext(max_cost_usd=1.0))
 
 
 @pytest.mark.parametrize(
@@ -821,7 +820,7 @@ def test_it_needs_a_place_to_work():
         anyio.run(CommandProposer(argv=("sh",)).propose, BRIEF, FIRST)
 
 
-# -- with an arena as optimisers open it --
+# -- with an arena as optimizers open it --
 
 
 def test_in_a_real_arena_with_a_project_in_a_folder_and_included_data(repository, tmp_path):
@@ -844,7 +843,7 @@ def test_in_a_real_arena_with_a_project_in_a_folder_and_included_data(repository
 
     async def run():
         async with open_arena(problem, slots=1, settings=settings) as arena:
-            ready = await prepare_proposer(proposer, arena)
+            ready = await proposer.open(arena.make_workshop())
             reply = await ready.propose(BRIEF, FIRST)
             return reply, [await arena.judge(each) for each in reply.candidates]
 

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from fairtrial.arena import Candidate, FileState, Verdict
 from fairtrial.core import Broken, LabError, StudyError, build_record
-from fairtrial.optimize import Brief, Reply, Request, RequestKind, Tried, Usage
+from fairtrial.optimize import Brief, PreflightContext, Reply, Request, RequestKind, Tried, Usage
 from fairtrial.optimize.proposers.function import FunctionProposer
 from fairtrial.sandbox import HostLock
 
@@ -190,7 +190,7 @@ def test_timing_waits_for_it_unless_it_only_waits_itself(tmp_path):
 
         Agent.does = staticmethod(look)
         proposer = FunctionProposer(f"{__name__}:agent.propose", **options)
-        ready = await proposer.prepared(Bench(lock))
+        ready = await proposer.open(Bench(lock))
         assert (ready.most_at_once, ready.can_batch) == (1, False)
         await ready.propose(BRIEF, Request(RequestKind.INITIAL, 0, 0))
         return bool(seen)
@@ -204,11 +204,11 @@ def test_it_is_looked_for_in_the_problem_s_folder_first(tmp_path):
     (tmp_path / "my_own_proposer.py").write_text(text)
     proposer = FunctionProposer("my_own_proposer:propose")
     with pytest.raises(StudyError, match="use: module 'my_own_proposer' can't be imported"):
-        proposer.check_code()
-    proposer.check_code(tmp_path)
+        proposer.preflight(PreflightContext(Path()))
+    proposer.preflight(PreflightContext(tmp_path))
 
     async def run():
-        ready = await proposer.prepared(Bench(HostLock(tmp_path), tmp_path))
+        ready = await proposer.open(Bench(HostLock(tmp_path), tmp_path))
         return await ready.propose(BRIEF, Request(RequestKind.INITIAL, 0, 0))
 
     assert anyio.run(run).candidates[0].diff == b"--- from here"
@@ -241,12 +241,12 @@ def test_options():
         RequestKind.REPAIR,
     ]
     assert all(FunctionProposer("a:b").can(kind) for kind in RequestKind)
-    made.check_ceiling(0.0)
+    made.preflight(PreflightContext(max_cost_usd=0.0))
 
 
 def test_a_function_of_one_argument_is_refused_before_anything_starts():
     with pytest.raises(StudyError, match="must take two arguments: brief and request"):
-        FunctionProposer(f"{__name__}:takes_one").check_code()
+        FunctionProposer(f"{__name__}:takes_one").preflight(PreflightContext(Path()))
 
 
 VALUES = st.recursive(

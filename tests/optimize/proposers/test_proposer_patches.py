@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from fairtrial.arena import Verdict
 from fairtrial.core import StudyError, build_record
-from fairtrial.optimize import Brief, Request, RequestKind, Tried
+from fairtrial.optimize import Brief, PreflightContext, Request, RequestKind, Tried
 from fairtrial.optimize.proposers.patches import PatchesProposer
 
 BRIEF = Brief("p", "faster", {"a.py": "x = 1\n"})
@@ -78,9 +78,9 @@ def test_only_first_proposals(folder, kind):
 
 def test_a_relative_folder_is_the_problem_s(folder, tmp_path, monkeypatch):
     monkeypatch.chdir("/")
-    ready = anyio.run(PatchesProposer(Path("found")).prepared, Bench(tmp_path))
+    ready = anyio.run(PatchesProposer(Path("found")).open, Bench(tmp_path))
     assert ask(ready).candidates[0].name == "a.diff"
-    PatchesProposer(Path("found")).check_ready(tmp_path)
+    PatchesProposer(Path("found")).preflight(PreflightContext(tmp_path))
 
 
 def test_nothing_there_is_told_before_anything_starts(folder, tmp_path):
@@ -91,9 +91,9 @@ def test_nothing_there_is_told_before_anything_starts(folder, tmp_path):
         (PatchesProposer(folder / "b-folder"), "no diffs or folders in"),
     ):
         with pytest.raises(StudyError, match=told):
-            proposer.check_ready()
+            proposer.preflight(PreflightContext(Path()))
         with pytest.raises(StudyError, match=told):
-            anyio.run(proposer.prepared, Bench(tmp_path))
+            anyio.run(proposer.open, Bench(tmp_path))
 
 
 def test_options():
@@ -106,7 +106,7 @@ def test_options():
         True,
         "'folder' is missing",
     ]
-    made.check_ceiling(0.0)
+    made.preflight(PreflightContext(max_cost_usd=0.0))
 
 
 NAMES = st.sets(st.text("abAB019-_.", min_size=1, max_size=6), min_size=1, max_size=6)

@@ -7,9 +7,9 @@ from hypothesis import given, strategies as st
 
 from fairtrial.arena import Difference, Estimate, Failure, Verdict
 from fairtrial.optimize import Brief, Request, RequestKind, Tried
-from fairtrial.optimize.proposers.attempts import fenced
 from fairtrial.optimize.proposers.chat.prompts import write_complaint, write_messages
 from fairtrial.optimize.proposers.command.prompt import write_prompt
+from fairtrial.optimize.proposers.prompt_parts import fence_text
 
 BRIEF = Brief(
     "slow",
@@ -160,7 +160,7 @@ def test_what_can_not_be_sent_is_spelled_out():
 
 @given(st.text())
 def test_a_fence_does_not_occur_in_what_it_holds(text):
-    block = fenced(text)
+    block = fence_text(text)
     fence = block.partition("\n")[0]
     assert block.count(fence) == 2
     assert block.endswith(f"\n{fence}")

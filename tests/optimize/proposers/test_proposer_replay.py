@@ -1,6 +1,7 @@
 """Records of replies: written, read back, found by their keys."""
 
 import json
+from pathlib import Path
 
 import anyio
 import msgspec
@@ -9,14 +10,14 @@ from hypothesis import given, strategies as st
 
 from fairtrial.arena import Candidate, FileState, Verdict
 from fairtrial.core import StudyError
-from fairtrial.optimize import Brief, Reply, Request, RequestKind, Tried, Usage
+from fairtrial.optimize import Brief, PreflightContext, Reply, Request, RequestKind, Tried, Usage
 from fairtrial.optimize.proposers.replay import (
     VERSION,
     Replay,
     find_record,
+    make_record,
+    read_record,
     read_records,
-    record_of,
-    reply_of,
     write_records,
 )
 
@@ -57,26 +58,26 @@ def ask(path, request):
 
 @given(REPLIES)
 def test_a_reply_survives_its_record(reply):
-    record = record_of(first(), reply)
-    assert reply_of(record) == reply
-    assert reply_of(json.loads(json.dumps(record))) == reply
-    assert reply_of(msgspec.msgpack.decode(msgspec.msgpack.encode(record))) == reply
+    record = make_record(first(), reply)
+    assert read_record(record) == reply
+    assert read_record(json.loads(json.dumps(record))) == reply
+    assert read_record(msgspec.msgpack.decode(msgspec.msgpack.encode(record))) == reply
 
 
 def test_a_record_says_what_was_asked_and_can_be_read():
     tried = Tried("c1", "d1", "diff", Verdict.FASTER)
     request = Request(RequestKind.REFINE, 2, 1, replicate=3, seed=4, about=(tried,))
-    record = record_of(request, reply())
+    record = make_record(request, reply())
     assert (record["version"], record["key"]) == (VERSION, "refine/d1/1/3")
     assert record["request"]["about"] == [{"name": "c1", "digest": "d1"}]
-    assert record["request"]["line"] == 2
+    assert record["request"]["lineage"] == 2
     assert record["reply"]["candidates"][0]["files"]["a.py"]["content"] == "x = 2\n"
 
 
 def test_answers_are_found_by_key(tmp_path):
     path = tmp_path / "record.jsonl"
     requests = [first(line) for line in range(3)]
-    write_records(path, [record_of(each, reply(f"c{each.line}")) for each in requests])
+    write_records(path, [make_record(each, reply(f"c{each.lineage}")) for each in requests])
     assert ask(path, requests[1]) == reply("c1")
     # Figures and seeds are not part of the key.
     assert ask(path, first(2, seed=99)) == reply("c2")
@@ -84,7 +85,7 @@ def test_answers_are_found_by_key(tmp_path):
 
 def test_an_unknown_key_is_refused_by_name(tmp_path):
     path = tmp_path / "record.jsonl"
-    write_records(path, [record_of(first(), reply())])
+    write_records(path, [make_record(first(), reply())])
     answer = ask(path, first(7, replicate=2))
     assert answer.candidates == ()
     assert "initial/line 7/0/2" in answer.refusal
@@ -94,9 +95,9 @@ def test_an_unknown_key_is_refused_by_name(tmp_path):
 
 def test_the_last_record_of_a_key_counts_and_changes_are_seen(tmp_path):
     path = tmp_path / "record.jsonl"
-    write_records(path, [record_of(first(), reply("old")), record_of(first(), reply("new"))])
+    write_records(path, [make_record(first(), reply("old")), make_record(first(), reply("new"))])
     assert ask(path, first()).candidates[0].name == "new"
-    write_records(path, [record_of(first(), reply("newest of all"))])
+    write_records(path, [make_record(first(), reply("newest of all"))])
     assert ask(path, first()).candidates[0].name == "newest of all"
 
 
@@ -114,10 +115,10 @@ def test_the_last_record_of_a_key_counts_and_changes_are_seen(tmp_path):
 )
 def test_a_damaged_record_is_named_with_its_line(tmp_path, line, why):
     path = tmp_path / "record.jsonl"
-    write_records(path, [record_of(first(), reply())])
+    write_records(path, [make_record(first(), reply())])
     path.write_text(f"{path.read_text()}\n{line}\n")
     with pytest.raises(StudyError) as caught:
-        Replay(path).check_ready()
+        Replay(path).preflight(PreflightContext(Path()))
     assert f"{path}:3: {why}" in str(caught.value)
 
 
@@ -130,7 +131,7 @@ def test_a_record_that_is_not_there(tmp_path):
 
 def test_it_can_do_everything_at_no_cost(tmp_path):
     proposer = Replay(tmp_path / "r")
-    proposer.check_ceiling(0.0)
+    proposer.preflight(PreflightContext(max_cost_usd=0.0))
     assert all(proposer.can(kind) for kind in RequestKind)
     assert (proposer.name, proposer.can_batch) == ("replay", True)
     with pytest.raises(StudyError, match="most_at_once"):
@@ -142,9 +143,9 @@ def test_an_output_directory_stands_for_its_record(tmp_path):
     for attempt in ("10", "9", "9.2", "1.3"):  # the last two began again after a kill
         write_records(tmp_path / f"workspaces/run-1/attempt-{attempt}/replies.jsonl", [])
     assert find_record(tmp_path) == find_record(record) == record
-    Replay(tmp_path).check_ready()
+    Replay(tmp_path).preflight(PreflightContext(Path()))
     write_records(tmp_path / "workspaces/run-2/attempt-1/replies.jsonl", [])
     with pytest.raises(StudyError, match="holds records of 2 runs; name one: "):
-        Replay(tmp_path).check_ready()
+        Replay(tmp_path).preflight(PreflightContext(Path()))
     with pytest.raises(StudyError, match="holds no record"):
-        Replay(tmp_path / "workspaces").check_ready()
+        Replay(tmp_path / "workspaces").preflight(PreflightContext(Path()))

@@ -36,7 +36,7 @@ def open_old(tmp_path, monkeypatch):
         return folder
 
     yield copy
-    plugins._import.cache_clear()
+    plugins._import_module.cache_clear()
     sys.modules.pop("tiny_agent", None)
 
 

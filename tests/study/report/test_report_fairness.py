@@ -12,6 +12,7 @@ from simulated_study_kit import make_claim, make_plan, make_study as made_up, si
 from fairtrial import AgentOutput, Broken, Factor, OutcomeSpec, RunBudget, open_results
 from fairtrial.cli.main import cli
 from fairtrial.core import LedgerError
+from fairtrial.optimize import OptimizationResult
 from fairtrial.study import LedgerReader, full_report, judge_hypotheses, render_markdown_summary
 from fairtrial.study.ledger.amendments import read_amendments
 
@@ -228,7 +229,11 @@ def test_replicates_that_differ_are_not_called_copies(tmp_path, digests):
 
 def test_runs_about_different_states_of_a_project_are_a_deviation(tmp_path):
     trees = iter(["one", "one", "other"])
-    run(make_study(tmp_path, levels=(1,), replicates=3), lambda task: {"x": 1, "tree": next(trees)})
+
+    def agent(task):
+        return {**OptimizationResult(tree=next(trees)).to_output(), "x": 1}
+
+    run(make_study(tmp_path, levels=(1,), replicates=3), agent)
     deviation_text = deviations(tmp_path)
     assert "was changed between runs: they are about 2 different states of it" in deviation_text
     assert "was changed between runs" in report_json(tmp_path)["deviations"][0]

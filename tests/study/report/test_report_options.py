@@ -6,7 +6,7 @@ import json
 import pytest
 from simulated_study_kit import make_claim, make_plan, make_study, simulate
 
-from fairtrial.cli.candidate_tree import head_of
+from fairtrial.cli.candidate_tree import make_heading
 from fairtrial.study import (
     Contrast,
     Factor,
@@ -259,7 +259,7 @@ def test_the_tree_of_candidates_labels_a_run_by_what_touches_it():
     study = two_agents(run_budget=RunBudget(replicates=1), problem_ids=("p1",))
     conditions, results = simulate(study, score)
     assigned = {result.condition_id: result.factor_assignments for result in conditions}
-    labels = [head_of(result, study, assigned).told.strip() for result in results]
+    labels = [make_heading(result, study, assigned).condition.strip() for result in results]
     assert sorted(set(labels)) == [
         "repair=False, model, p1, replicate 1",
         "repair=True, model, p1, replicate 1",

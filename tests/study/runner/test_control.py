@@ -144,7 +144,7 @@ def test_a_remark_stands_at_the_end_while_there_is_one():
 
 def test_that_the_machine_is_taken_is_looked_for_once_a_second(tmp_path):
     clock, holders = Clock(), [7, None]
-    lock = SimpleNamespace(who_times=lambda ours: holders.pop(0))
+    lock = SimpleNamespace(find_timing_process=lambda ours: holders.pop(0))
     elsewhere = Elsewhere(lock, clock)
     current_request = "waiting: another fairtrial is timing (process 7)"
     assert elsewhere() == elsewhere() == current_request
@@ -154,10 +154,10 @@ def test_that_the_machine_is_taken_is_looked_for_once_a_second(tmp_path):
 
 
 def test_a_lock_that_can_not_be_used_is_no_remark():
-    def who_times(ours):
+    def find_timing_process(ours):
         raise LabError("no lock here")
 
-    assert describe_timing_process(SimpleNamespace(who_times=who_times)) == ""
+    assert describe_timing_process(SimpleNamespace(find_timing_process=find_timing_process)) == ""
 
 
 class Screen(io.StringIO):

@@ -16,8 +16,7 @@ from fairtrial.arena.checks.prepared_check import CheckRun, Stages
 from fairtrial.arena.model.problem import Check
 from fairtrial.arena.model.verdicts import Basis, Difference, Failure, Reason, Rejection
 from fairtrial.arena.stage import Stage
-from fairtrial.arena.task_groups import run_all
-from fairtrial.core import Mistake, StudyError
+from fairtrial.core import Mistake, StudyError, run_all
 from fairtrial.sandbox import Command, Completed, Ending
 
 BASE_RUNS = 3

@@ -26,8 +26,7 @@ from fairtrial.arena.checks.worker_reports import CallOutcome, WorkerReport, rea
 from fairtrial.arena.model.problem import Check
 from fairtrial.arena.model.verdicts import Basis, Rejection
 from fairtrial.arena.stage import HARNESS, Stage
-from fairtrial.arena.task_groups import run_all
-from fairtrial.core import Mistake, StudyError
+from fairtrial.core import Mistake, StudyError, run_all
 from fairtrial.sandbox import Caps, Command, Completed, Ending, dump_encoded
 
 CHANNEL_BYTES = 64 * 2**20

@@ -14,8 +14,7 @@ from fairtrial.arena.checks.pytest_reports import PytestOutcome, SuiteRun, read_
 from fairtrial.arena.model.problem import Check
 from fairtrial.arena.model.verdicts import Basis
 from fairtrial.arena.stage import HARNESS, Stage
-from fairtrial.arena.task_groups import run_all
-from fairtrial.core import Mistake, StudyError
+from fairtrial.core import Mistake, StudyError, run_all
 from fairtrial.sandbox import Command, Completed, Ending
 
 BASE_RUNS = 3

@@ -1,1 +1,1 @@
-"""The winner, handed over: checked again, profiled, explained, and put where it is wanted."""
+"""Delivery of the winner: recheck, coverage, profile, explanation, patch, tree and branch."""

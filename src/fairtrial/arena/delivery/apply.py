@@ -1,8 +1,7 @@
-"""The winner, where the user wants it: as a patch, or in the user's own files when asked to.
+"""Delivering the winner as a patch, or in the user's own files if requested.
 
-Files are changed only if they are as they were when the snapshot was taken, or if what was done to
-them since can be merged; and then all of them or none. The index is never touched. (What is put on
-a branch is in `branching`.)
+Files are changed only if they are unchanged since the snapshot, or if later changes can be merged;
+and then all of them or none. The index is never touched. (`branch` puts the winner on a branch.)
 """
 
 from __future__ import annotations
@@ -12,39 +11,39 @@ import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from fairtrial.arena.delivery.edits import Edit, Edits, merge
-from fairtrial.arena.delivery.file_swap import Placement, Present, look, place_all
+from fairtrial.arena.delivery.edits import FileEdit, FileEdits, merge
+from fairtrial.arena.delivery.file_swap import PathState, Placement, place_all, read_path
 from fairtrial.arena.model.candidates import FileState
 from fairtrial.core import LabError, Mistake, StudyError
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class AppliedEdits:
     """What was done to the user's files.
 
     changed: the paths that were written or removed
-    merged: those of them that had been edited since the snapshot; nobody has checked the result
-    already: paths that were as wanted before, with or without other edits
+    merged: those of them that had been edited since the snapshot; the result was not checked
+    already: paths that had the wanted content before, with or without other edits
     """
 
     changed: tuple[str, ...] = ()
     merged: tuple[str, ...] = ()
     already: tuple[str, ...] = ()
 
-    def tell(self) -> list[str]:
-        """The same for people, each file once."""
-        told = {
+    def describe(self) -> list[str]:
+        """Return lines for people that name each file once."""
+        groups = {
             "changed": [path for path in self.changed if path not in self.merged],
             "merged with your edits, which was not measured": self.merged,
             "was in already": self.already,
         }
-        return [f"{what}: {', '.join(paths)}" for what, paths in told.items() if paths]
+        return [f"{what}: {', '.join(paths)}" for what, paths in groups.items() if paths]
 
 
 def write_patch(path: Path, patch: bytes) -> None:
-    """Write a patch, complete or not at all; a link stays a link, a file keeps its mode.
+    """Write a patch atomically; a link stays a link, a file keeps its mode.
 
-    What is no file (/dev/null, a pipe) is written to as it is.
+    Devices and pipes (e.g. /dev/null) are written to directly.
     """
     target = Path(os.path.realpath(path))
     try:
@@ -52,110 +51,113 @@ def write_patch(path: Path, patch: bytes) -> None:
             path.write_bytes(patch)
             return
         target.parent.mkdir(parents=True, exist_ok=True)
-        there = look(target.parent, target.name)
-        place_all(
-            target.parent, [Placement(target.name, FileState(patch, False), there.mode, there)]
-        )
+        current = read_path(target.parent, target.name)
+        placement = Placement(target.name, FileState(patch, False), current.mode, current)
+        place_all(target.parent, [placement])
     except OSError as error:
         raise StudyError(f"can't be written: {error.strerror}", source=str(path)) from error
 
 
-async def apply_to_tree(top: Path, edits: Edits, patch: Path | None = None) -> Applied:
-    """Change the user's files, all or none; a `StudyError` says what is in the way.
+async def apply_to_tree(top: Path, edits: FileEdits, patch: Path | None = None) -> AppliedEdits:
+    """Change the user's files, all or none.
 
     Files that were edited since the snapshot are merged three-way; where that can't be done,
-    nothing is changed at all. The error then says what to do with `patch`, where the same edits
-    are written down.
+    nothing is changed at all.
+
+    patch: a file with the same edits, which the error's hint mentions
+
+    Raises `StudyError` if an edit can't be applied, `LabError` if the files can't be written.
     """
     placements: list[Placement] = []
     mistakes: list[Mistake] = []
     merged, already = [], []
     for path, edit in edits.files.items():
-        there = look(top, path)
-        if _is_done(there, edit):
+        current = read_path(top, path)
+        if _is_done(current, edit):
             already.append(path)
             continue
-        wanted = await _settle(there, edit)
+        wanted = await _resolve_content(current, edit)
         if isinstance(wanted, str):
             mistakes.append(Mistake((path,), wanted))
             continue
-        if _is_done(there, Edit(edit.before, wanted)):
+        if _is_done(current, FileEdit(edit.before, wanted)):
             already.append(path)
             continue
-        if not _is_same(there.state, edit.before):
+        if not _is_same(current.state, edit.before):
             merged.append(path)
-        placements.append(Placement(path, wanted, _mode(there, edit), there))
+        placements.append(Placement(path, wanted, _mode(current, edit), current))
     if mistakes:
-        mistakes[-1] = replace(mistakes[-1], hint=_advise(top, patch))
+        mistakes[-1] = replace(mistakes[-1], hint=_make_hint(top, patch))
         raise StudyError(mistakes, source=str(top))
     try:
         place_all(top, placements)
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         raise LabError(f"nothing was changed in {top}: {place}{error.strerror or error}") from error
-    return Applied(tuple(each.path for each in placements), tuple(merged), tuple(already))
+    changed = tuple(placement.path for placement in placements)
+    return AppliedEdits(changed, tuple(merged), tuple(already))
 
 
-def _advise(top: Path, patch: Path | None) -> str:
-    """A way out, once for all files: not a three-way merge by git.
+def _make_hint(top: Path, patch: Path | None) -> str:
+    """Return a hint for all files; git's three-way merge isn't an option.
 
-    The patch begins at the snapshot, and the user's repository needn't have what was there.
+    The patch starts from the snapshot, whose files the user's repository may not have.
     """
-    aside = "nothing was changed: undo what you did there and give the command again"
+    undo = "nothing was changed: undo what you did there and give the command again"
     if patch is None:
-        return aside
+        return undo
     command = shlex.join(["git", "-C", str(top), "apply", "--reject", str(patch.resolve())])
-    return f"{aside}, or have what fits put in and the rest written to .rej files: {command}"
+    return f"{undo}, or apply what fits and have the rest written to .rej files: {command}"
 
 
-async def _settle(there: Present, edit: Edit) -> FileState | str | None:
-    """What shall be at a path; a text that says why it can't be told."""
-    if there.why:
-        return there.why
-    if there.is_folder:  # all that is in it may be about to go; if not, it can't be taken away
+async def _resolve_content(current: PathState, edit: FileEdit) -> FileState | str | None:
+    """Return the wanted state of a path; a text if that can't be decided, which says why."""
+    if current.why:
+        return current.why
+    if current.is_folder:  # its files may be removed by other edits; if not, removing it will fail
         return edit.after if edit.before is None else "a folder is there now"
-    if _is_same(there.state, edit.before):
+    if _is_same(current.state, edit.before):
         return edit.after
-    if there.state is None:
+    if current.state is None:
         return "you have removed it since the snapshot, and the winner changes it"
     if edit.after is None:
         return "you have changed it since the snapshot, and the winner removes it"
     if edit.before is None:
         return "you have made it since the snapshot, and the winner makes another one"
-    states = (there.state, edit.before, edit.after)
+    states = (current.state, edit.before, edit.after)
     if any(state.is_link for state in states):
         return "it is, or was, a symbolic link, and isn't what it was"
-    found = await merge(*(state.content for state in states))
-    if found is None:
-        return "what you have changed since the snapshot meets what the winner changes"
-    return replace(edit.after, content=found)
+    merged = await merge(*(state.content for state in states))
+    if merged is None:
+        return "your changes since the snapshot conflict with the winner's"
+    return replace(edit.after, content=merged)
 
 
-def _is_done(there: Present, edit: Edit) -> bool:
-    """Whether it is as wanted already."""
-    if there.why or there.is_folder or not _is_same(there.state, edit.after):
+def _is_done(current: PathState, edit: FileEdit) -> bool:
+    """Return whether a path has the wanted content already."""
+    if current.why or current.is_folder or not _is_same(current.state, edit.after):
         return False
-    return not _turns_mode(edit) or _is_program(there.state) == _is_program(edit.after)
+    return not _changes_mode(edit) or _is_executable(current.state) == _is_executable(edit.after)
 
 
 def _is_same(one: FileState | None, other: FileState | None) -> bool:
-    """Whether two are the same; modes aside, which not every disk keeps."""
+    """Return whether two files are equal, except for modes, which not every file system keeps."""
     if one is None or other is None:
         return one is other
     return one.content == other.content and one.is_link == other.is_link
 
 
-def _is_program(state: FileState | None) -> bool:
+def _is_executable(state: FileState | None) -> bool:
     return state is not None and not state.is_link and bool(state.executable)
 
 
-def _turns_mode(edit: Edit) -> bool:
-    return edit.after is not None and _is_program(edit.before) != _is_program(edit.after)
+def _changes_mode(edit: FileEdit) -> bool:
+    return edit.after is not None and _is_executable(edit.before) != _is_executable(edit.after)
 
 
-def _mode(there: Present, edit: Edit) -> int | None:
-    """A file keeps its mode but for what the winner changes of it."""
-    mode = there.mode
-    if mode is None or edit.after is None or not _turns_mode(edit):
+def _mode(current: PathState, edit: FileEdit) -> int | None:
+    """Return a file's mode: its present one, with the winner's change of the executable bits."""
+    mode = current.mode
+    if mode is None or edit.after is None or not _changes_mode(edit):
         return mode
     return mode | (mode & 0o444) >> 2 if edit.after.executable else mode & ~0o111

@@ -1,7 +1,7 @@
-"""A candidate's changes with what was there before: enough to take them over without the arena.
+"""A candidate's changes with the files before them, which can be delivered without the arena.
 
-The private repository goes with the arena; whoever merges afterwards still needs the base's own
-version of each file that is touched.
+The arena's own repository is removed with it, but a merge afterwards still needs the base's version
+of each changed file.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from fairtrial.core import StudyError
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
-    """One file, before and after; None where it isn't there.
+class FileEdit:
+    """One file before and after a change; None where it doesn't exist.
 
-    before: as the snapshot has it
-    after: as the candidate wants it; whether it is executable is always said
+    before: the file in the snapshot
+    after: the file in the candidate; `executable` is always set
     """
 
     before: FileState | None
@@ -34,30 +34,30 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
-class Edits:
-    """All that a candidate changes.
+class FileEdits:
+    """All changes of a candidate.
 
     files: by path, relative to the top
-    patch: the same as a git diff, byte for byte
+    patch: the same changes as a git diff
     """
 
-    files: Mapping[str, Edit]
+    files: Mapping[str, FileEdit]
     patch: bytes
 
     def count_lines(self) -> dict[str, tuple[int, int]]:
-        """Lines added and removed in each file; what is no text has none."""
+        """Return the numbers of lines added and removed in each file; zeros for binary files."""
         counts = {}
         for path, edit in self.files.items():
             sides = [side.content if side else b"" for side in (edit.before, edit.after)]
             if any(b"\0" in side for side in sides):
                 sides = [b"", b""]
-            found = find_differing(*(side.splitlines() for side in sides))
-            counts[path] = (sum(len(new) for _, new in found), sum(len(old) for old, _ in found))
+            ranges = find_differing(*(side.splitlines() for side in sides))
+            counts[path] = (sum(len(new) for _, new in ranges), sum(len(old) for old, _ in ranges))
         return counts
 
 
 def find_differing(before: Sequence[bytes], after: Sequence[bytes]) -> list[tuple[range, range]]:
-    """The lines that are not the same, counted from 0: those before, and those after instead."""
+    """Return ranges of different lines, counted from 0: those before, and their replacements."""
     start, shorter = 0, min(len(before), len(after))
     while start < shorter and before[start] == after[start]:
         start += 1
@@ -72,14 +72,13 @@ def find_differing(before: Sequence[bytes], after: Sequence[bytes]) -> list[tupl
     ]
 
 
-async def find_edits(arena: Arena, changes: Changes) -> Edits:
-    """A candidate's changes as they can be taken over; to be asked while the arena is open."""
-    ground, _, _ = arena.parts()
-    return await read_edits(changes, ground.pool.snapshot)
+async def find_edits(arena: Arena, changes: Changes) -> FileEdits:
+    """Return a candidate's changes with the files before them, while the arena is open."""
+    return await read_edits(changes, arena.resources.pool.snapshot)
 
 
-async def read_edits(changes: Changes, snapshot: Snapshot) -> Edits:
-    """The same against a snapshot."""
+async def read_edits(changes: Changes, snapshot: Snapshot) -> FileEdits:
+    """Return changes to a snapshot with the files before them."""
     base = await list_base(snapshot)
     entries = {path: base.entries[path] for path in changes.files if path in base.entries}
     with scratch_index(snapshot, base) as area:
@@ -89,12 +88,12 @@ async def read_edits(changes: Changes, snapshot: Snapshot) -> Edits:
         _refuse_path(path)
         entry = entries.get(path)
         before = entry.state(contents[entry.blob]) if entry else None
-        files[path] = Edit(before, _settled(state, before))
-    return Edits(files, await render_patch(changes, snapshot))
+        files[path] = FileEdit(before, _with_mode(state, before))
+    return FileEdits(files, await render_patch(changes, snapshot))
 
 
-def _settled(state: FileState | None, before: FileState | None) -> FileState | None:
-    """A file whose mode nobody mentioned keeps it."""
+def _with_mode(state: FileState | None, before: FileState | None) -> FileState | None:
+    """Return the file with its former mode, if the candidate doesn't set one."""
     if state is None or state.is_link or state.executable is not None:
         return state
     keeps = before is not None and not before.is_link and bool(before.executable)
@@ -102,23 +101,23 @@ def _settled(state: FileState | None, before: FileState | None) -> FileState | N
 
 
 def _refuse_path(path: str) -> None:
-    """Candidates' paths were judged before; what is about to be written is looked at again."""
+    """Raise `StudyError` for an unsafe path; a second check before anything is written."""
     parts = PurePosixPath(path).parts
     if not parts or path.startswith("/") or ".." in parts or ".git" in map(str.lower, parts):
         raise StudyError(f"{path!r} is no path in a tree of files")
 
 
 async def merge(ours: bytes, base: bytes, theirs: bytes) -> bytes | None:
-    """Both sides' changes to one text; None where they meet, or where it is no text."""
+    """Merge both sides' changes to one text; None on a conflict, or for binary content."""
     with TemporaryDirectory(prefix="fairtrial-merge-") as name:
         folder = Path(name)
-        for place, content in (("ours", ours), ("base", base), ("theirs", theirs)):
-            (folder / place).write_bytes(content)
+        for side, content in (("ours", ours), ("base", base), ("theirs", theirs)):
+            (folder / side).write_bytes(content)
         try:
             return await git(
                 *("merge-file", "-p", "-q", "ours", "base", "theirs"),
                 repo=folder / "none",
                 cwd=folder,
             )
-        except GitError:  # the number of conflicts, or that git won't merge what is no text
+        except GitError:  # there are conflicts, or the content is binary
             return None

@@ -1,46 +1,46 @@
-"""What was seen of the winner, in words: changed lines that checks run, where the time goes."""
+"""Coverage and profile of the winner as Markdown, for its explanation."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fairtrial.arena.delivery.coverage import Coverage, Span
-from fairtrial.arena.delivery.edits import Edits
+from fairtrial.arena.delivery.coverage import Coverage, LineSpan
+from fairtrial.arena.delivery.edits import FileEdits
 from fairtrial.arena.delivery.markdown_quoting import cells, code, plain, quote
-from fairtrial.arena.delivery.profile import HotLine, Part, Profile, Side
+from fairtrial.arena.delivery.profile import HotLine, Profile, ProfileEntry, ProfileSide
 
 MOST_SPANS, MOST_QUOTED, MOST_LINES = 20, 5, 5
 LARGEST_SLOWDOWN = 50.0
-"""Beyond that, most of a line's time is that of looking on, and shares say little."""
+"""Beyond that, most of a line's time is spent in the tracer, and shares mean little."""
 SMALLEST_SHARE = 0.005
-"""What is less is told as 0 %."""
+"""Shares below this are left out: they would be shown as 0 %."""
 
 
-def tell_coverage(found: Coverage | None, edits: Edits) -> list[str]:
-    """How much of the change the checks run; lines that none runs are quoted."""
-    if found is None:
-        return ["Which of the changed lines the checks run was not looked at."]
+def describe_coverage(coverage: Coverage | None, edits: FileEdits) -> list[str]:
+    """Say how much of the change the checks run; quote lines that none runs."""
+    if coverage is None:
+        return ["Which of the changed lines the checks run was not examined."]
     lines = []
-    if found.share is None:
+    if coverage.share is None:
         lines.append(
-            "No changed line could be followed, so which of them the checks run isn't known."
+            "No changed line could be traced, so which of them the checks run isn't known."
         )
-        if not found.notes and not found.unfollowed:
+        if not coverage.notes and not coverage.unfollowed:
             lines = ["The change adds no line with code of its own: there is none to be run."]
     else:
-        count = f"{found.executed} of {found.changed}"
-        lines.append(f"The checks run {count} changed lines that have code ({found.share:.0%}).")
-    if found.missed:
-        lines += _tell_missed(found.missed, edits)
+        count = f"{coverage.executed} of {coverage.changed}"
+        lines.append(f"The checks run {count} changed lines that have code ({coverage.share:.0%}).")
+    if coverage.missed:
+        lines += _describe_missed(coverage.missed, edits)
     more = []
-    if found.unfollowed:
-        names = ", ".join(map(code, found.unfollowed[:MOST_SPANS]))
-        more.append(f"Not Python, and not followed: {names}.")
-    more += (f"- {plain(note)}" for note in found.notes)
-    return [*lines, "", *more] if more and found.missed else [*lines, *more]
+    if coverage.unfollowed:
+        names = ", ".join(map(code, coverage.unfollowed[:MOST_SPANS]))
+        more.append(f"Not Python, and not traced: {names}.")
+    more += (f"- {plain(note)}" for note in coverage.notes)
+    return [*lines, "", *more] if more and coverage.missed else [*lines, *more]
 
 
-def _tell_missed(missed: Sequence[Span], edits: Edits) -> Iterator[str]:
+def _describe_missed(missed: Sequence[LineSpan], edits: FileEdits) -> Iterator[str]:
     shown = ", ".join(code(str(span)) for span in missed[:MOST_SPANS])
     more = len(missed) - MOST_SPANS
     shown += f" and {more} places more" if more > 0 else ""
@@ -54,7 +54,7 @@ def _tell_missed(missed: Sequence[Span], edits: Edits) -> Iterator[str]:
     yield from ("", *quote("\n".join(quoted[:MOST_QUOTED])))
 
 
-def _quote_span(span: Span, edits: Edits) -> Iterator[str]:
+def _quote_span(span: LineSpan, edits: FileEdits) -> Iterator[str]:
     edit = edits.files.get(span.path)
     if edit is None or edit.after is None:
         return
@@ -65,56 +65,56 @@ def _quote_span(span: Span, edits: Edits) -> Iterator[str]:
             yield f"{number}: {text}"
 
 
-def tell_profile(profile: Profile | None) -> list[str]:
-    """Line by line, where looking on didn't change too much."""
+def describe_profile(profile: Profile | None) -> list[str]:
+    """Return tables of the slowest lines, where tracing didn't slow them down too much."""
     if profile is None:
         return []
     lines = ["## Where the time goes"]
-    sides = [side for part in profile.parts for side in (part.base, part.winner) if side]
+    sides = [side for entry in profile.parts for side in (entry.base, entry.winner) if side]
     if not all(map(_is_slowed, sides)):
         lines += [
             "",
-            "By line, while somebody looked on, which slows code down, short lines most; that is "
-            "taken off where it is known, and shares are rough. A line's time is that of all it "
-            "runs but for lines of the editable files.",
+            "By line, traced. Tracing slows code down, short lines most; that is subtracted where "
+            "it is known, and shares are rough. A line's time includes all that it runs except for "
+            "lines of the editable files.",
         ]
-    for part in profile.parts:
-        lines += ["", f"### {code(part.what)}", "", *_tell_part(part)]
+    for entry in profile.parts:
+        lines += ["", f"### {code(entry.what)}", "", *_describe_entry(entry)]
     lines += [f"\nNot profiled: {plain(failure)}" for failure in profile.failures]
     return lines
 
 
-def _is_slowed(side: Side) -> bool:
+def _is_slowed(side: ProfileSide) -> bool:
     return side.slowdown is not None and side.slowdown > LARGEST_SLOWDOWN
 
 
-def _tell_part(part: Part) -> Iterator[str]:
-    for title, side in (("Before", part.base), ("With it", part.winner)):
+def _describe_entry(entry: ProfileEntry) -> Iterator[str]:
+    for title, side in (("Before", entry.base), ("With it", entry.winner)):
         if side is None:
             continue
         if _is_slowed(side):
             yield (
-                f"{title}: left out. Looking on made it {side.slowdown:.0f} times as slow, and "
-                "shares of that time would say little of the time that it takes by itself."
+                f"{title}: left out. Tracing made it {side.slowdown:.0f} times as slow, and "
+                "shares of that time would say little about the time that it takes otherwise."
             )
             yield ""
             continue
-        yield from (f"{title}{_tell_slowdown(side)}:", "")
+        yield from (f"{title}{_describe_slowdown(side)}:", "")
         shown = [line for line in side.lines[:MOST_LINES] if line.share >= SMALLEST_SHARE]
         if shown:
             yield from ("| share | hits | where | line |", "|---|---|---|---|")
-            yield from map(_hot, shown)
+            yield from map(_format_row, shown)
         yield from (f"- {plain(note)}" for note in side.notes)
         yield ""
 
 
-def _tell_slowdown(side: Side) -> str:
-    told = [f"{side.calls} calls"] if side.calls else []
+def _describe_slowdown(side: ProfileSide) -> str:
+    details = [f"{side.calls} calls"] if side.calls else []
     if side.slowdown is not None:
-        told.append(f"{side.slowdown:.1f} times as slow as when nobody looks on")
-    return f" ({', '.join(told)})" if told else ""
+        details.append(f"{side.slowdown:.1f} times as slow as without tracing")
+    return f" ({', '.join(details)})" if details else ""
 
 
-def _hot(line: HotLine) -> str:
+def _format_row(line: HotLine) -> str:
     where = code(f"{line.path}:{line.line}")
     return cells(f"{line.share:.0%}", f"{line.hits:,}", where, code(line.text))

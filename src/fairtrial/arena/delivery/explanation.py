@@ -1,7 +1,7 @@
-"""The winner in words: Markdown that can stand in a pull request.
+"""An explanation of the winner in Markdown, suitable for a pull request.
 
-Names, lines of code and what a proposer says come from others: they are quoted as code, where
-neither links nor mentions nor tags mean anything.
+Names, lines of code and a proposer's notes are untrusted: they are quoted as code, where links,
+mentions and tags have no effect.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass
 
 from fairtrial.arena.delivery.coverage import Coverage
-from fairtrial.arena.delivery.edits import Edit, Edits
-from fairtrial.arena.delivery.evidence import tell_coverage, tell_profile
+from fairtrial.arena.delivery.edits import FileEdit, FileEdits
+from fairtrial.arena.delivery.evidence import describe_coverage, describe_profile
 from fairtrial.arena.delivery.markdown_quoting import (
     ASSUMES,
     cells,
@@ -31,7 +31,7 @@ from fairtrial.arena.timing.stats.ratio_text import estimate_text, ratio_text
 
 MOST_FILES = 50
 OWN_RULES = "codemod"
-"""The proposer whose words are ours: it says what its rules take for granted."""
+"""The proposer whose notes are trusted: they say what its rules assume."""
 LONGEST_NOTE = 4_000
 _RESTS_ON = {
     Basis.NOTHING: "nothing: no check was made",
@@ -48,26 +48,26 @@ _RESTS_ON = {
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """All that is told of a winner.
+class WinnerEvidence:
+    """All that the explanation of a winner is made from.
 
-    problem: what it was looked for in
-    name: what it is called
-    edits: its change
-    judgement: what its checks said
-    measurement: what the clock said in the end: only this is told
-    note: what its proposer says of it
-    origin: who proposed it
-    is_rechecked: whether its checks were done again by themselves, with other inputs
-    coverage: how much of the change the checks run; None if nobody looked
-    profile: where the time goes; None if nobody looked
-    notes: what else people should know
-    patch_file: what to call the patch in commands
+    problem: the code problem
+    name: the winner's name
+    edits: its changes
+    judgement: the result of its checks
+    measurement: its last measurement; only this is reported
+    note: its proposer's note
+    origin: the proposer's name
+    is_rechecked: whether its checks were repeated alone, with other inputs
+    coverage: how much of the change the checks run; None if it wasn't examined
+    profile: where the time goes; None if it wasn't examined
+    notes: further remarks for people
+    patch_file: the name of the patch in commands
     """
 
     problem: CodeProblem
     name: str
-    edits: Edits
+    edits: FileEdits
     judgement: Judgement
     measurement: Measurement
     note: str = ""
@@ -78,63 +78,64 @@ class Finding:
     notes: tuple[str, ...] = ()
     patch_file: str = "best.patch"
 
+    def explain(self) -> str:
+        """Return Markdown on the change, its gain, the evidence, and what could still be wrong."""
+        sections = [
+            [f"# {_title(self)}"],
+            _describe_change(self),
+            _describe_speed(self),
+            _describe_checks(self),
+            _describe_costs(self),
+            describe_profile(self.profile),
+            _describe_doubts(self),
+            _describe_notes(self),
+            _describe_commands(self),
+        ]
+        return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
 
-def explain(finding: Finding) -> str:
-    """What changed, what it gains, what that rests on, what could still be wrong."""
-    sections = [
-        [f"# {_title(finding)}"],
-        _tell_change(finding),
-        _tell_speed(finding),
-        _tell_checks(finding),
-        _tell_costs(finding),
-        tell_profile(finding.profile),
-        _tell_doubts(finding),
-        _tell_notes(finding),
-        _tell_commands(finding),
-    ]
-    return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
 
-
-def _title(finding: Finding) -> str:
-    estimate = finding.measurement.estimate
-    what = code(finding.problem.problem_id)
+def _title(evidence: WinnerEvidence) -> str:
+    estimate = evidence.measurement.estimate
+    what = code(evidence.problem.problem_id)
     return f"{what}: {_figures(estimate)[0]} times as fast" if estimate else f"{what}: a candidate"
 
 
-def _tell_change(finding: Finding) -> list[str]:
+def _describe_change(evidence: WinnerEvidence) -> list[str]:
     lines = ["## What changes", ""]
-    counts = finding.edits.count_lines()
+    counts = evidence.edits.count_lines()
     for path, (added, removed) in list(counts.items())[:MOST_FILES]:
-        lines.append(f"- {code(path)} ({_tell_size(finding.edits.files[path], added, removed)})")
+        lines.append(
+            f"- {code(path)} ({_describe_size(evidence.edits.files[path], added, removed)})"
+        )
     if len(counts) > MOST_FILES:
         lines.append(f"- and {len(counts) - MOST_FILES} files more")
-    by = f" by {code(finding.origin)}" if finding.origin else ""
-    lines += ["", f"The candidate {code(finding.name)} was proposed{by}."]
-    note, _ = _read_note(finding)
+    by = f" by {code(evidence.origin)}" if evidence.origin else ""
+    lines += ["", f"The candidate {code(evidence.name)} was proposed{by}."]
+    note, _ = _read_note(evidence)
     if note:
-        said = "What its proposer says of it; nobody has checked these words:"
-        if finding.origin == OWN_RULES:
-            said = "What its rules did, one after the other; lines are those that each of them met:"
-        lines += [said, "", *quote(note[:LONGEST_NOTE])]
+        heading = "What its proposer says of it, unchecked:"
+        if evidence.origin == OWN_RULES:
+            heading = "What its rules did, in order; each names the lines that it was applied to:"
+        lines += [heading, "", *quote(note[:LONGEST_NOTE])]
     return lines
 
 
-def _read_note(finding: Finding) -> tuple[str, list[str]]:
-    """What a proposer says, and apart from that what our own rules take for granted."""
-    if finding.origin != OWN_RULES:
-        return finding.note.strip(), []
-    lines = finding.note.strip().splitlines()
+def _read_note(evidence: WinnerEvidence) -> tuple[str, list[str]]:
+    """Return the proposer's note and, separately, the assumptions of our own rules."""
+    if evidence.origin != OWN_RULES:
+        return evidence.note.strip(), []
+    lines = evidence.note.strip().splitlines()
     kept = [line for line in lines if not line.startswith(ASSUMES)]
     return "\n".join(kept), [line.removeprefix(ASSUMES) for line in lines if line not in kept]
 
 
-def _tell_size(edit: Edit, added: int, removed: int) -> str:
+def _describe_size(edit: FileEdit, added: int, removed: int) -> str:
     what = "new, " if edit.before is None else "removed, " if edit.after is None else ""
     return what + (f"+{added} -{removed}" if added or removed else "not by lines")
 
 
-def _tell_speed(finding: Finding) -> list[str]:
-    measured, problem = finding.measurement, finding.problem
+def _describe_speed(evidence: WinnerEvidence) -> list[str]:
+    measured, problem = evidence.measurement, evidence.problem
     lines = ["## What it gains", ""]
     if measured.estimate is None:
         return [*lines, "It was not timed long enough to say."]
@@ -176,21 +177,21 @@ def _row_figures(estimate: Estimate | None) -> tuple[str, str]:
     return ratio, f"{low} to {high}"
 
 
-def _tell_checks(finding: Finding) -> list[str]:
-    basis = finding.judgement.basis
+def _describe_checks(evidence: WinnerEvidence) -> list[str]:
+    basis = evidence.judgement.basis
     lines = ["## What the verdict rests on", ""]
     lines.append(f"**{basis.value.capitalize()}**: {_RESTS_ON[basis]}. These checks hold:")
-    lines += ["", *(f"- {_tell_check(check)}" for check in finding.problem.check)]
-    if finding.is_rechecked:
+    lines += ["", *(f"- {_describe_check(check)}" for check in evidence.problem.check)]
+    if evidence.is_rechecked:
         lines += [
             "",
             "All of them were made again at the end, for this candidate alone, and functions with "
             "inputs that no candidate had seen.",
         ]
-    return [*lines, "", *tell_coverage(finding.coverage, finding.edits)]
+    return [*lines, "", *describe_coverage(evidence.coverage, evidence.edits)]
 
 
-def _tell_check(check: Check) -> str:
+def _describe_check(check: Check) -> str:
     if not check.function:
         what = "every test that passed before passes" if check.is_pytest else "it succeeds"
         if check.compare == "output":
@@ -203,44 +204,44 @@ def _tell_check(check: Check) -> str:
     )
 
 
-def _tell_costs(finding: Finding) -> list[str]:
-    """Memory and start-up, benchmark by benchmark."""
+def _describe_costs(evidence: WinnerEvidence) -> list[str]:
+    """List memory and start-up of each benchmark."""
     lines = []
-    for timing in finding.measurement.timings:
-        told = []
+    for timing in evidence.measurement.timings:
+        costs = []
         if timing.peak_rss_mb is not None:
             memory = timing.peak_rss_mb
-            told.append(f"memory {memory.base:.0f} MB before, {memory.candidate:.0f} MB with it")
+            costs.append(f"memory {memory.base:.0f} MB before, {memory.candidate:.0f} MB with it")
         if timing.startup is not None:
-            told.append(f"start-up {timing.startup:.2f} times as long as before")
+            costs.append(f"start-up {timing.startup:.2f} times as long as before")
         if timing.outside is not None:
-            told.append(f"work outside of what is timed: {timing.outside:+.1%} of what is")
-        if told:
-            lines.append(f"- {code(timing.benchmark)}: {'; '.join(told)}")
+            costs.append(f"work outside of what is timed: {timing.outside:+.1%} of what is")
+        if costs:
+            lines.append(f"- {code(timing.benchmark)}: {'; '.join(costs)}")
     return ["## What else it costs", "", *lines] if lines else []
 
 
-def _tell_doubts(finding: Finding) -> list[str]:
-    judgement, measured, found = finding.judgement, finding.measurement, finding.coverage
+def _describe_doubts(evidence: WinnerEvidence) -> list[str]:
+    judgement, measured, coverage = evidence.judgement, evidence.measurement, evidence.coverage
     doubts = []
     if judgement.basis in (Basis.TESTS, Basis.EXIT_STATUS):
         doubts.append(
             "No result was compared outside of the candidate's reach. Read the change, or add a "
             "check of a function or of a command's output."
         )
-    assumed = dict.fromkeys(_read_note(finding)[1])
-    doubts += (f"The change takes for granted that {plain(each)}." for each in assumed)
+    assumed = dict.fromkeys(_read_note(evidence)[1])
+    doubts += (f"The change assumes that {plain(assumption)}." for assumption in assumed)
     doubts.append("What no check tries may behave differently: other inputs, threads, platforms.")
-    if found is None or found.missed or found.notes or found.share is None:
+    if coverage is None or coverage.missed or coverage.notes or coverage.share is None:
         doubts.append("Changed lines that no check runs are unproven.")
     doubts.append("Another machine, another Python or other inputs may give another ratio.")
-    if not finding.is_rechecked:
+    if not evidence.is_rechecked:
         doubts.append("Its checks were not made again with inputs that no candidate had seen.")
     if judgement.not_exercised:
         names = ", ".join(map(code, judgement.not_exercised))
         doubts.append(f"No check loaded {names}.")
-    told = (*measured.vetoes, *judgement.notes, *measured.notes)
-    doubts += map(plain, dict.fromkeys(told))
+    remarks = (*measured.vetoes, *judgement.notes, *measured.notes)
+    doubts += map(plain, dict.fromkeys(remarks))
     doubts += (
         f"{code(timing.benchmark)}: {plain(note)}"
         for timing in measured.timings
@@ -249,20 +250,20 @@ def _tell_doubts(finding: Finding) -> list[str]:
     return ["## What could still be wrong", "", *(f"- {doubt}" for doubt in doubts)]
 
 
-def _tell_notes(finding: Finding) -> list[str]:
-    notes = [f"- {plain(note)}" for note in finding.notes]
+def _describe_notes(evidence: WinnerEvidence) -> list[str]:
+    notes = [f"- {plain(note)}" for note in evidence.notes]
     return ["## What else to know", "", *notes] if notes else []
 
 
-def _tell_commands(finding: Finding) -> list[str]:
-    problem, patch = map(word, (finding.problem.file, finding.patch_file))
+def _describe_commands(evidence: WinnerEvidence) -> list[str]:
+    problem, patch = map(word, (evidence.problem.file, evidence.patch_file))
     commands = (
         "# check and time it again, against the code without it",
         f"fairtrial evaluate {problem} {patch}",
         "# take it",
         f"git apply {patch}",
     )
-    file, change = code(finding.problem.file), code(finding.patch_file)
+    file, change = code(evidence.problem.file), code(evidence.patch_file)
     where = (
         f"In the folder of {file}, with {change} there. Neither they nor what {file} names (what "
         "makes inputs, for instance) are part of the change: they must be there already."
@@ -276,5 +277,5 @@ def _ratio(estimate: Estimate) -> str:
 
 
 def _figures(estimate: Estimate) -> list[str]:
-    """The ratio and its bounds, with as many digits as the interval supports."""
+    """Return the ratio and its bounds, with as many digits as the interval supports."""
     return re.findall(r"[^\sx\[\],]+", estimate_text(estimate))

@@ -1,4 +1,4 @@
-"""Others' words in Markdown, such that they mean nothing there: no link, no mention, no tag."""
+"""Quoting untrusted text in Markdown, so that it makes no link, no mention and no tag."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Iterator, Sequence
 
 LONGEST_CODE = 120
 ASSUMES = "assumes: "
-"""How a line of a note begins that says what a change takes for granted."""
+"""The prefix of a note's line that states an assumption of a change."""
 _NOTHING = "\N{ZERO WIDTH SPACE}"
 _MARKS = r"\\`*_<>\[\]!|~"
 _CODE = "(?P<fence>`+)(?!`).+?(?<!`)(?P=fence)(?!`)"
 _COMMANDS = re.compile("(`fairtrial [a-z]+`)")
-"""What a text of ours may hold as code: nobody else can do anything by it."""
+"""The code that trusted text may contain; in untrusted text it has no effect."""
 _ESCAPED = re.compile(rf"(?P<code>{_CODE})|\\(?P<escaped>[{_MARKS}])")
 
 
 def spell_time(seconds: float) -> str:
-    """With three digits and a unit."""
+    """Format a duration with three digits and a unit."""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
@@ -25,13 +25,13 @@ def spell_time(seconds: float) -> str:
 
 
 def cells(*texts: str) -> str:
-    """A row of a table."""
+    """Return a row of a table."""
     apart = (text.replace("\\|", "\\ |").replace("|", "\\|") for text in texts)
     return f"| {' | '.join(apart)} |"
 
 
 def code(text: str) -> str:
-    """A text as code in a line, whatever is in it."""
+    """Quote any text as inline code."""
     text = "".join(char if char.isprintable() else " " for char in text)
     text = text if len(text) <= LONGEST_CODE else f"{text[: LONGEST_CODE - 3]}..."
     fence = "`" * (_longest_run(text) + 1)
@@ -40,20 +40,20 @@ def code(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """A text of ours that may quote a candidate's, in one line."""
+    """Escape a message that may contain a candidate's text, on one line."""
     text = "".join(char if char.isprintable() else " " for char in " ".join(text.split()))
-    parts = _COMMANDS.split(text)  # theirs at even places, ours between them
+    parts = _COMMANDS.split(text)  # even elements are text, odd ones commands
     parts[::2] = [re.sub(f"([{_MARKS}])", r"\\\1", part) for part in parts[::2]]
     text = "".join(parts)
-    # Sites make links of these after all else is done, so escaping them is not enough.
-    return re.sub(r"(@|#|://|www\.)", lambda found: found[0][0] + _NOTHING + found[0][1:], text)
+    # Sites turn these into links after Markdown is processed, so escaping them is not enough.
+    return re.sub(r"(@|#|://|www\.)", lambda match: match[0][0] + _NOTHING + match[0][1:], text)
 
 
 def quote(text: str, language: str = "") -> list[str]:
-    """Lines of a text as a block of code that nothing in them can end."""
+    """Quote a text as a code block that no line of it can end."""
     fence = "`" * max(3, _longest_run(text) + 1)
     lines = [
-        "".join(c if c.isprintable() or c == "\t" else " " for c in line)
+        "".join(char if char.isprintable() or char == "\t" else " " for char in line)
         for line in text.splitlines()
     ]
     return [f"{fence}{language or 'text'}", *lines, fence]
@@ -64,20 +64,20 @@ def _longest_run(text: str) -> int:
 
 
 def word(name: str) -> str:
-    """A name as a shell takes it."""
+    """Quote a name for a shell."""
     return name if re.fullmatch(r"[\w./+-]+", name) else "'" + name.replace("'", "'\\''") + "'"
 
 
 def spell_command(command: Sequence[str]) -> str:
-    """A command of a problem as people write it: our placeholder means nothing to them."""
+    """Return a problem's command as people write it, without the placeholder."""
     return " ".join(command).replace("{python}", "python")
 
 
 def as_message(explanation: str) -> str:
-    """Markdown as the body of a commit's message, without its title.
+    """Return Markdown as the body of a commit message, without its title.
 
-    Git takes lines that begin with # for comments as soon as somebody edits the message: headings
-    are underlined, and code is indented.
+    When a message is edited, git takes lines that begin with # for comments. So headings are
+    underlined, and code is indented.
     """
     return "\n".join(_plain_lines(explanation)).strip("\n") + "\n"
 
@@ -102,6 +102,6 @@ def _plain_lines(explanation: str) -> Iterator[str]:
 
 
 def _unescape(line: str) -> str:
-    """A line as it is read, not as Markdown has it; never a comment of git's."""
-    text = _ESCAPED.sub(lambda found: found["code"] or found["escaped"], line)
+    """Return a line without Markdown's escapes, and never as a comment for git."""
+    text = _ESCAPED.sub(lambda match: match["code"] or match["escaped"], line)
     return f" {text}" if text.startswith("#") else text

@@ -1,8 +1,8 @@
-"""Where the time goes, line by line: the base and the winner side by side, each in a slot.
+"""Profiles by line: where base and winner spend their time, each in a slot.
 
-A profile explains; it measures nothing. Looking on makes code slower, and short lines more so than
-long ones; that is taken off as well as it can be, and is large. Shares are to be read as "about",
-and how fast something is says the bench alone.
+A profile explains; it is no measurement. Tracing slows code down, short lines more than long ones;
+that overhead is large, and is subtracted as far as it is known. Shares are approximate. Only the
+bench measures speed.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ from fairtrial.arena.arena import Arena
 from fairtrial.arena.checks.function_check import OUTPUT_BYTES, make_inputs
 from fairtrial.arena.checks.pytest_check import PreparedPytestCheck, name_some, pytest_command
 from fairtrial.arena.delivery.markdown_quoting import spell_command
-from fairtrial.arena.delivery.tracing import Order, Traced, can_trace, trace
+from fairtrial.arena.delivery.tracing import LineTrace, TraceRequest, can_trace, trace
 from fairtrial.arena.model.candidates import Changes
 from fairtrial.arena.model.problem import Benchmark, Check
-from fairtrial.arena.resources import Ground
+from fairtrial.arena.resources import ArenaResources
 from fairtrial.arena.stage import Stage
-from fairtrial.arena.timing.test_benchmark import NAME, choose_slowest
+from fairtrial.arena.timing.suite_benchmark import NAME, choose_slowest
 from fairtrial.core import LabError, StudyError
 from fairtrial.sandbox import Caps, Command
 
 MOST_LINES = 8
-"""How many lines of each side are told."""
-MOST_PARTS = 4
-"""How many benchmarks are looked at."""
+"""How many lines of each side are reported."""
+MOST_BENCHMARKS = 4
+"""How many benchmarks are profiled."""
 CALLS = 20
 SPEND_S, LIMIT_S = 3.0, 60.0
 TESTS_S = 10.0
-"""So much of the slowest tests is enough."""
+"""The total time of the slowest tests that is enough for a profile."""
 
 
 @dataclass(frozen=True, slots=True)
 class HotLine:
-    """A line, and what it takes.
+    """A line and its time.
 
     path, line: where it is; lines count from 1
-    text: what stands there
+    text: its text
     hits: how often it was run
-    seconds: how long it took with all that it runs, but for other lines of the editable files;
-        without what looking on took, where that is known
-    share: the same as a share of what all lines took
+    seconds: its time with all that it runs, except for other lines of the editable files; without
+        the overhead of tracing, where that is known
+    share: its share of the time of all lines
     """
 
     path: str
@@ -55,14 +55,14 @@ class HotLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
-    """The base, or the winner.
+class ProfileSide:
+    """The profile of the base or the winner.
 
-    lines: those that took longest, the longest first
-    seconds: how long it took while we looked on
+    lines: the slowest lines, the slowest first
+    seconds: how long it took while it was traced
     plain_s: how long the same takes otherwise; None if that isn't known
-    calls: how many calls it was, if it was calls
-    notes: what makes it incomplete
+    calls: the number of calls, if it was a function
+    notes: why it is incomplete
     """
 
     lines: tuple[HotLine, ...]
@@ -73,153 +73,176 @@ class Side:
 
     @property
     def slowdown(self) -> float | None:
-        """How many times as long it took because we looked on; None if that isn't known."""
+        """How many times as long it took because of tracing; None if that isn't known."""
         return self.seconds / self.plain_s if self.plain_s else None
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """One thing that was run on both sides.
+class ProfileEntry:
+    """The profile of one benchmark.
 
     what: its name and what it runs
-    base, winner: what was seen; no winner where only the base was asked for
+    base, winner: the profiles of both; no winner if only the base was profiled
     """
 
     what: str
-    base: Side
-    winner: Side | None = None
+    base: ProfileSide
+    winner: ProfileSide | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What a look at both sides came to.
+    """Profiles of base and winner.
 
-    parts: benchmark by benchmark
-    failures: what could not be profiled, and why: it costs nothing else
+    parts: one for each benchmark
+    failures: what could not be profiled, and why
     """
 
-    parts: tuple[Part, ...] = ()
+    parts: tuple[ProfileEntry, ...] = ()
     failures: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """Something that can be looked at: calls with their inputs, or a command."""
+    """What is profiled.
+
+    what: its name and what it runs
+    request: what is traced
+    make: returns the command; None for calls
+    """
 
     what: str
-    order: Order
+    request: TraceRequest
     make: Callable[[Stage], Command] | None = None
 
 
-async def profile(arena: Arena, changes: Changes | None) -> Profile:
-    """Look at what is timed, by line, on the base and on the winner; never raises."""
-    ground, trials, _ = arena.parts()
-    parts: list[Part] = []
+async def profile_winner(arena: Arena, changes: Changes | None) -> Profile:
+    """Profile the benchmarks by line on the base and on the winner.
+
+    A benchmark that can't be profiled becomes an entry in `failures` instead of an error.
+
+    changes: the winner; None to profile the base alone
+    """
+    resources = arena.resources
+    parts: list[ProfileEntry] = []
     failures: list[str] = []
-    suite = next((trial for trial in trials if isinstance(trial, PreparedPytestCheck)), None)
+    suite = next((check for check in arena.checks if isinstance(check, PreparedPytestCheck)), None)
     try:
         sources = await arena.sources()
     except Exception as error:
-        return Profile(failures=(_tell(error),))
-    order = _order(sources, changes)
-    for benchmark in ground.problem.bench[:MOST_PARTS]:
+        return Profile(failures=(_error_text(error),))
+    request = _make_request(sources, changes)
+    for benchmark in resources.problem.bench[:MOST_BENCHMARKS]:
         try:
-            subject = await _find_subject(ground, benchmark, order)
-            parts.append(await _look(ground, changes, subject, sources))
+            subject = await _find_subject(resources, benchmark, request)
+            parts.append(await _profile(resources, changes, subject, sources))
         except Exception as error:  # a profile explains; it must not cost anything else
-            failures.append(f"{benchmark.name}: {_tell(error)}")
+            failures.append(f"{benchmark.name}: {_error_text(error)}")
     if not parts and suite is not None:
         try:
-            parts.append(await _look(ground, changes, _find_tests(suite, order), sources))
+            parts.append(await _profile(resources, changes, _find_tests(suite, request), sources))
         except Exception as error:
-            failures.append(f"{suite.label}: {_tell(error)}")
+            failures.append(f"{suite.label}: {_error_text(error)}")
     if not parts and not failures:
-        failures.append("nothing that is timed is Python that we can look at")
+        failures.append("nothing that is timed is Python that can be traced")
     return Profile(tuple(parts), tuple(failures))
 
 
-def _tell(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     is_ours = isinstance(error, LabError | StudyError)
     return str(error) if is_ours else f"{type(error).__name__}: {error}"
 
 
-def _order(sources: Mapping[str, str], changes: Changes | None) -> Order:
+def _make_request(sources: Mapping[str, str], changes: Changes | None) -> TraceRequest:
     added = [path for path, state in changes.files.items() if state] if changes else []
     paths = {path for path in (*sources, *added) if path.endswith((".py", ".pyw"))}
-    return Order(tuple(sorted(paths)), timed=True, limit_s=LIMIT_S, spend_s=SPEND_S)
+    return TraceRequest(tuple(sorted(paths)), timed=True, limit_s=LIMIT_S, spend_s=SPEND_S)
 
 
-async def _find_subject(ground: Ground, benchmark: Benchmark, order: Order) -> _Subject:
+async def _find_subject(
+    resources: ArenaResources, benchmark: Benchmark, request: TraceRequest
+) -> _Subject:
     if not benchmark.call:
         if not can_trace(benchmark.command):
             raise LabError(f"{benchmark.command[0]} is not Python, or is called with options of it")
         what = f"{benchmark.name}: {spell_command(benchmark.command)}"
-        make = _making(benchmark)
-        return _Subject(what, order, make)
+        return _Subject(what, request, _command_maker(benchmark))
     label = f"bench[{benchmark.name}]"
     check = Check(function=benchmark.call, inputs=benchmark.inputs, cases=CALLS)
-    calls = await make_inputs(label, check, ground, secrets.token_hex(16))
+    calls = await make_inputs(label, check, resources, secrets.token_hex(16))
     job = {"function": benchmark.call, "view": "", "caps": list(Caps())}
     cases = [call.case for call in calls]
-    order = replace(order, calls={**job, "output_bytes": OUTPUT_BYTES, "cases": cases})
-    return _Subject(f"{benchmark.name}: {benchmark.call}", order)
+    request = replace(request, calls={**job, "output_bytes": OUTPUT_BYTES, "cases": cases})
+    return _Subject(f"{benchmark.name}: {benchmark.call}", request)
 
 
-def _making(benchmark: Benchmark) -> Callable[[Stage], Command]:
+def _command_maker(benchmark: Benchmark) -> Callable[[Stage], Command]:
     return lambda stage: stage.command(benchmark.command, timeout_s=LIMIT_S)
 
 
-def _find_tests(suite: PreparedPytestCheck, order: Order) -> _Subject:
+def _find_tests(suite: PreparedPytestCheck, request: TraceRequest) -> _Subject:
     tests = choose_slowest(suite.durations, enough_s=TESTS_S)
 
     def make(stage: Stage) -> Command:
         return pytest_command(stage, suite.check, only=tests)
 
-    return _Subject(f"{NAME} of {suite.label}: {name_some(tests)}", order, make)
+    return _Subject(f"{NAME} of {suite.label}: {name_some(tests)}", request, make)
 
 
-async def _look(
-    ground: Ground, changes: Changes | None, subject: _Subject, sources: Mapping[str, str]
-) -> Part:
-    base = await trace(ground, None, subject.order, subject.make)
+async def _profile(
+    resources: ArenaResources,
+    changes: Changes | None,
+    subject: _Subject,
+    sources: Mapping[str, str],
+) -> ProfileEntry:
+    base = await trace(resources, None, subject.request, subject.make)
     if changes is None:
-        return Part(subject.what, _side(base, sources))
-    # As many calls as the base had time for, with the same inputs: shares of the same work.
-    order = replace(subject.order, count=max(base.done, 1))
-    winner = await trace(ground, changes, order, subject.make)
+        return ProfileEntry(subject.what, _make_side(base, sources))
+    # As many calls as the base had time for, with the same inputs: shares of equal work.
+    request = replace(subject.request, count=max(base.done, 1))
+    winner = await trace(resources, changes, request, subject.make)
     after = {
         path: state.content.decode("utf-8", "replace")
         for path, state in changes.files.items()
         if state is not None
     }
-    return Part(subject.what, _side(base, sources), _side(winner, {**sources, **after}))
+    sides = _make_side(base, sources), _make_side(winner, {**sources, **after})
+    return ProfileEntry(subject.what, *sides)
 
 
-def _side(traced: Traced, sources: Mapping[str, str]) -> Side:
-    times = take_off(traced)
+def _make_side(line_trace: LineTrace, sources: Mapping[str, str]) -> ProfileSide:
+    times = subtract_overhead(line_trace)
     total_s = sum(times.values())
-    slowest = sorted(times.items(), key=lambda each: (-each[1], each[0]))
+    slowest = sorted(times.items(), key=lambda item: (-item[1], item[0]))
     texts: dict[str, list[str]] = {}
     lines = []
     for (path, line), seconds in slowest[:MOST_LINES]:
         rows = texts.setdefault(path, sources.get(path, "").splitlines())
         text = rows[line - 1].strip() if 0 < line <= len(rows) else ""
         share = seconds / total_s if total_s > 0 else 0.0
-        lines.append(HotLine(path, line, text, traced.lines[path, line][0], seconds, share))
-    notes = list(traced.trouble)
+        lines.append(HotLine(path, line, text, line_trace.lines[path, line][0], seconds, share))
+    notes = list(line_trace.trouble)
     if not lines:
-        notes.append("no line of an editable file was run in the process that we looked at")
-    return Side(tuple(lines), traced.seconds, traced.plain_s, traced.done, tuple(notes))
+        notes.append("no line of an editable file was run in the traced process")
+    return ProfileSide(
+        tuple(lines), line_trace.seconds, line_trace.plain_s, line_trace.done, tuple(notes)
+    )
 
 
-def take_off(traced: Traced) -> dict[tuple[str, int], float]:
-    """The lines' times without what looking on took, as far as that is known.
+def subtract_overhead(line_trace: LineTrace) -> dict[tuple[str, int], float]:
+    """Return the time of each line without the overhead of tracing, as far as it is known.
 
-    Every line that is reached costs us about the same; without us, all took `plain_s` together.
+    The overhead of each line that is reached is about the same; without it, all lines take
+    `plain_s` together.
     """
-    hits = sum(count for count, _ in traced.lines.values())
-    total_s = sum(seconds for _, seconds in traced.lines.values())
-    plain_s = total_s if traced.plain_s is None else traced.plain_s
-    each_s = max(0.0, total_s - plain_s) / max(hits, 1)
-    times = {place: max(0.0, s - count * each_s) for place, (count, s) in traced.lines.items()}
-    return times if any(times.values()) else {place: s for place, (_, s) in traced.lines.items()}
+    hits = sum(count for count, _ in line_trace.lines.values())
+    total_s = sum(seconds for _, seconds in line_trace.lines.values())
+    plain_s = total_s if line_trace.plain_s is None else line_trace.plain_s
+    overhead_s = max(0.0, total_s - plain_s) / max(hits, 1)
+    times = {
+        location: max(0.0, seconds - count * overhead_s)
+        for location, (count, seconds) in line_trace.lines.items()
+    }
+    if any(times.values()):
+        return times
+    return {location: seconds for location, (_, seconds) in line_trace.lines.items()}

@@ -1,7 +1,7 @@
-"""The winner, checked once more by itself: cold, in a slot of its own, with inputs it never saw.
+"""Rechecking the winner: alone, without warm starts, with inputs that no candidate has seen.
 
-All candidates of an arena get the same inputs, and rejections quote them. Who is repaired again and
-again may have learned them; so what wins has to hold for others, too.
+All candidates of an arena get the same inputs, and rejections quote them. A candidate that was
+repaired several times may be fitted to them, so the winner must pass with other inputs, too.
 """
 
 from __future__ import annotations
@@ -14,30 +14,29 @@ from fairtrial.arena.checks.function_check import PreparedFunctionCheck, prepare
 from fairtrial.arena.checks.prepared_check import PreparedCheck
 from fairtrial.arena.model.candidates import Candidate, Changes
 from fairtrial.arena.model.verdicts import Reason, Rejection
-from fairtrial.arena.resources import Ground
-from fairtrial.arena.task_groups import run_all
-from fairtrial.core import FairtrialError
+from fairtrial.arena.resources import ArenaResources
+from fairtrial.core import FairtrialError, run_all
 
 
 async def recheck(arena: Arena, changes: Changes) -> Rejection | None:
-    """Why the winner is out after all; None if every check holds again.
+    """Check the winner again; return a rejection if it fails, None if every check passes.
 
-    A reason of ours (`Reason.EVALUATOR`) says nothing against it: it could not be checked again.
+    A rejection for `Reason.EVALUATOR` means that it could not be checked again.
     """
-    ground, trials, rules = arena.parts()
-    cold = replace(ground, sandbox=ground.cold or ground.sandbox, cold=None)
+    resources = arena.resources
+    cold = replace(resources, sandbox=resources.cold or resources.sandbox, cold=None)
     try:
-        fresh = await run_all([partial(_renew, trial, cold) for trial in trials])
+        fresh = await run_all([partial(_renew, check, cold) for check in arena.checks])
     except FairtrialError as error:
         message = f"it could not be checked again with other inputs: {error}"
         return Rejection(Reason.EVALUATOR, message).cleaned()
-    # An arena of its own remembers no verdict of the first one.
-    again = Arena(cold, fresh, rules, ())
+    # A new arena has no verdicts from the first one.
+    again = Arena(cold, fresh, arena.path_rules, ())
     return (await again.judge(Candidate("winner", files={}), changes)).rejection
 
 
-async def _renew(trial: PreparedCheck, ground: Ground) -> PreparedCheck:
-    """The same check with inputs that nobody has seen; as it is if its calls were recorded."""
-    if not isinstance(trial, PreparedFunctionCheck) or trial.seed is None:
-        return trial
-    return await prepare_calls(trial.label, trial.expectation.check, ground)
+async def _renew(check: PreparedCheck, resources: ArenaResources) -> PreparedCheck:
+    """Prepare a check with new inputs; one with recorded calls is returned as it is."""
+    if not isinstance(check, PreparedFunctionCheck) or check.seed is None:
+        return check
+    return await prepare_calls(check.label, check.expectation.check, resources)

@@ -1,7 +1,7 @@
-"""Runs a check or a benchmark in a slot while somebody notes which lines are run (`guest/tracer`).
+"""Tracing a check or a benchmark in a slot: which lines are run, by the harness's `tracer`.
 
-What comes of it is the word of a process that runs a candidate's code: it is told to people, and
-decides nothing.
+The report comes from a process that runs a candidate's code, so it can't be trusted: it is shown to
+people, and decides nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from fairtrial.arena.build import run_build
 from fairtrial.arena.checks.exit_text import in_one_line, tail_of, tell_ending
 from fairtrial.arena.model.candidates import Changes
-from fairtrial.arena.resources import Ground
+from fairtrial.arena.resources import ArenaResources
 from fairtrial.arena.slots.pool import WorktreeSlot
 from fairtrial.arena.stage import HARNESS, Stage
 from fairtrial.core import LabError
@@ -24,22 +24,21 @@ from fairtrial.sandbox import Command, Completed, Ending
 
 CHANNEL_BYTES = 32 * 2**20
 FEWEST_PROCESSES = 4
-"""With fewer allowed, the tracer has none for a look at what it costs itself."""
+"""With fewer processes allowed, the tracer can't fork one to measure its own overhead."""
 SPARE_S = 30.0
-"""What Python and imports may take beside what is traced."""
+"""How long Python's start and imports may take in addition."""
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """What is run, and what is to be noted.
+class TraceRequest:
+    """What is run and recorded.
 
-    paths: the files whose lines are of interest, relative to the top
-    compiled: those of them whose executable lines are asked for
+    paths: the files whose lines are recorded, relative to the top
+    compiled: those of them whose executable lines are wanted
     timed: whether times are wanted, or only which lines are run
-    limit_s: after this long it is given up; what was seen until then is told
-    calls: what a worker is told, if a function is called (see `guest/worker`); if not, a command is
-        run
-    count: how many calls; as many as `spend_s` holds if None
+    limit_s: after this long the run is stopped; lines until then are reported
+    calls: the job of a worker, if a function is called; None for a command
+    count: how many calls; if None, as many as fit into `spend_s`
     spend_s: after this long no further call is begun
     """
 
@@ -53,15 +52,15 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Traced:
-    """What was seen.
+class LineTrace:
+    """The lines that were run.
 
     lines: hits and seconds by path and line
     executable: the lines that have code, by path
     done: how many calls were made
     seconds: how long it took
-    plain_s: how long the same calls take when nobody looks on; None if that isn't known
-    trouble: what makes it incomplete
+    plain_s: how long the same calls take without tracing; None if that isn't known
+    trouble: why it is incomplete
     """
 
     lines: Mapping[tuple[str, int], tuple[int, float]] = field(default_factory=dict)
@@ -73,7 +72,7 @@ class Traced:
 
 
 def can_trace(argv: Sequence[str]) -> bool:
-    """Whether it is Python, called in a way that we can imitate: a module, a file, a text."""
+    """Return whether a command is Python with a module, a file or a ``-c`` text to run."""
     program = Path(argv[0]).name
     is_python = argv[0] == "{python}" or program.startswith(("python", "pypy"))
     is_plain = len(argv) > 1 and (argv[1] in ("-m", "-c") or not argv[1].startswith("-"))
@@ -81,38 +80,38 @@ def can_trace(argv: Sequence[str]) -> bool:
 
 
 async def trace(
-    ground: Ground,
+    resources: ArenaResources,
     changes: Changes | None,
-    order: Order,
+    request: TraceRequest,
     make: Callable[[Stage], Command] | None = None,
-) -> Traced:
-    """What is seen in a slot of its own with the candidate in it, or the base if there is none.
+) -> LineTrace:
+    """Trace a run in a slot with the candidate, or with the base if there is none.
 
-    make: the command to run, if it isn't calls
+    make: returns the command to run; None for calls
 
-    Raises a `LabError` if nothing can be said.
+    Raises `LabError` if there is no usable report.
     """
 
-    async def work(slot: WorktreeSlot) -> Traced:
+    async def work(slot: WorktreeSlot) -> LineTrace:
         if changes is not None:
             await slot.write_candidate(changes)
-        stage = ground.stage(slot, may_be_warm=False)
+        stage = resources.stage(slot, may_be_warm=False)
         rejection, _ = await run_build(stage, slot)
         if rejection is not None:
             raise LabError(rejection.message)
-        command = _traced_command(stage, order, make(stage) if make else None)
-        return _read(await stage.run(command), command, order)
+        command = _traced_command(stage, request, make(stage) if make else None)
+        return _read(await stage.run(command), command, request)
 
-    return await ground.undisturbed(work)
+    return await resources.run_undisturbed(work)
 
 
-def _traced_command(stage: Stage, order: Order, plain: Command | None) -> Command:
-    """The same command under our tracer, which reads its order before the command reads."""
+def _traced_command(stage: Stage, request: TraceRequest, plain: Command | None) -> Command:
+    """Return the command under the tracer, which reads its job from stdin before the command."""
     tracer = str(HARNESS / "tracer.py")
-    timeout_s = 2 * order.limit_s + SPARE_S
+    timeout_s = 2 * request.limit_s + SPARE_S
     if plain is None:
         plain = stage.command(["{python}"], timeout_s=timeout_s)
-    head = json.dumps(_write(stage, order, plain.argv[1:])).encode("ascii")
+    head = json.dumps(_make_job(stage, request, plain.argv[1:])).encode("ascii")
     return replace(
         plain,
         argv=(plain.argv[0], tracer),
@@ -122,53 +121,52 @@ def _traced_command(stage: Stage, order: Order, plain: Command | None) -> Comman
     )
 
 
-def _write(stage: Stage, order: Order, words: Sequence[str]) -> dict[str, Any]:
-    told: dict[str, Any] = {
-        "files": [str(stage.seen / path) for path in order.paths],
-        "compile": [order.paths.index(path) for path in order.compiled],
-        "timed": order.timed,
-        "limit_s": order.limit_s,
-        "count": order.count,
-        "spend_s": order.spend_s,
+def _make_job(stage: Stage, request: TraceRequest, arguments: Sequence[str]) -> dict[str, Any]:
+    job: dict[str, Any] = {
+        "files": [str(stage.seen / path) for path in request.paths],
+        "compile": [request.paths.index(path) for path in request.compiled],
+        "timed": request.timed,
+        "limit_s": request.limit_s,
+        "count": request.count,
+        "spend_s": request.spend_s,
         "forks": stage.problem.limits.processes >= FEWEST_PROCESSES,
     }
-    if order.calls is not None:
-        return {**told, "calls": dict(order.calls)}
-    return {**told, "run": list(words)}
+    if request.calls is not None:
+        return {**job, "calls": dict(request.calls)}
+    return {**job, "run": list(arguments)}
 
 
-def _read(done: Completed, command: Command, order: Order) -> Traced:
-    """The report, as far as it makes sense: whoever wrote it may have been anybody."""
+def _read(done: Completed, command: Command, request: TraceRequest) -> LineTrace:
+    """Parse the report, which a candidate may have forged; raise `LabError` if it is invalid."""
     try:
-        told = json.loads(done.channel)
-        traced = _take_apart(told, order)
+        line_trace = _parse(json.loads(done.channel), request)
     except (ValueError, TypeError, KeyError, IndexError, RecursionError):
-        said = in_one_line(tail_of(done))
+        output = in_one_line(tail_of(done))
         how = tell_ending(done, command)
-        raise LabError(f"the process {how}" + (f": {said}" if said else "")) from None
+        raise LabError(f"the process {how}" + (f": {output}" if output else "")) from None
     if done.ending != Ending.EXITED:
-        trouble = (*traced.trouble, f"the process {tell_ending(done, command)}")
-        return replace(traced, trouble=trouble)
-    return traced
+        trouble = (*line_trace.trouble, f"the process {tell_ending(done, command)}")
+        return replace(line_trace, trouble=trouble)
+    return line_trace
 
 
-def _take_apart(told: Any, order: Order) -> Traced:
-    paths, plain_s = order.paths, told["plain_s"]
+def _parse(report: Any, request: TraceRequest) -> LineTrace:
+    paths, plain_s = request.paths, report["plain_s"]
     lines = {
         (paths[int(number)], int(line)): (int(hits), _seconds(seconds))
-        for number, line, hits, seconds in told["lines"]
+        for number, line, hits, seconds in report["lines"]
     }
-    trouble = [str(text)[:500] for text in told["trouble"]]
-    if int(told["status"]) != 0 and not trouble:
-        trouble.append(f"it ended with status {int(told['status'])}")
-    return Traced(
+    trouble = [str(text)[:500] for text in report["trouble"]]
+    if int(report["status"]) != 0 and not trouble:
+        trouble.append(f"it ended with status {int(report['status'])}")
+    return LineTrace(
         lines=lines,
         executable={
-            paths[int(number)]: frozenset(map(int, found))
-            for number, found in told["executable"].items()
+            paths[int(number)]: frozenset(map(int, code_lines))
+            for number, code_lines in report["executable"].items()
         },
-        done=int(told["done"]),
-        seconds=_seconds(told["seconds"]),
+        done=int(report["done"]),
+        seconds=_seconds(report["seconds"]),
         plain_s=None if plain_s is None else _seconds(plain_s),
         trouble=tuple(trouble),
     )

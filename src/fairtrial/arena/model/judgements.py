@@ -3,22 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from fairtrial.arena.model.timings import Measurement
 from fairtrial.arena.model.verdicts import Basis, Reason, Rejection, Verdict
-
-
-class Judged(dict[str, Any]):
-    """An agent's output that already holds its scores: an optimizer's, which runs its own arena.
-
-    The type is trusted only within the process that created it. Output that is read from a file or
-    received from another process is a plain dict and is judged like any other output.
-    """
-
-
-class Stored(dict[str, Any]):
-    """A `Judged` output as it was stored with its run; created when the run is rescored."""
 
 
 @dataclass(frozen=True, slots=True)

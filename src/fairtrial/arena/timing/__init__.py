@@ -1,1 +1,1 @@
-"""Timing: sessions of base and candidate, alone on the machine."""
+"""Timing: prepared benchmarks, sessions of base and candidate, and decisions about them."""

@@ -1,4 +1,4 @@
-"""The bench: base and candidates, timed one at a time, alone on the machine."""
+"""The bench: times candidates against the base, one at a time, alone on the machine."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from dataclasses import dataclass, field, replace
 from fairtrial.arena.build import build_base
 from fairtrial.arena.checks.prepared_check import PreparedCheck
 from fairtrial.arena.checks.pytest_check import PreparedPytestCheck
-from fairtrial.arena.disk_guard import Use
+from fairtrial.arena.disk_guard import DiskUse
 from fairtrial.arena.model.candidates import Changes
 from fairtrial.arena.model.problem import Benchmark, CodeProblem
 from fairtrial.arena.model.timings import Session
 from fairtrial.arena.model.verdicts import Reason, Rejection
-from fairtrial.arena.resources import Ground
+from fairtrial.arena.resources import ArenaResources
 from fairtrial.arena.slots.pool import WorktreeSlot
 from fairtrial.arena.stage import Stage
-from fairtrial.arena.timing.command_benchmark import prepare_pairs
-from fairtrial.arena.timing.function_benchmark import prepare_calls
-from fairtrial.arena.timing.inputs import Supplier, open_supplier
-from fairtrial.arena.timing.prepared_benchmark import Duel, Meter
-from fairtrial.arena.timing.staging import put_in
-from fairtrial.arena.timing.test_benchmark import prepare_slowest
+from fairtrial.arena.timing.candidate_staging import stage_candidate
+from fairtrial.arena.timing.command_benchmark import prepare_command_benchmark
+from fairtrial.arena.timing.function_benchmark import prepare_function_benchmark
+from fairtrial.arena.timing.inputs import InputSupplier, open_supplier
+from fairtrial.arena.timing.prepared_benchmark import PreparedBenchmark, TimingSetup
+from fairtrial.arena.timing.suite_benchmark import prepare_slowest
 from fairtrial.arena.timing.workers import keeping_away
 from fairtrial.core import LabError, MisfitError, Mistake, StudyError
 
 STRETCHES = (2.0, 4.0, 8.0)
-"""How many times its budget a benchmark may get while others use the machine."""
+"""Factors by which a benchmark's budget is extended while other programs use the machine."""
 
 
 @dataclass(slots=True)
-class Heat:
-    """Some sessions of one candidate, one after the other.
+class SessionBatch:
+    """Consecutive sessions of one candidate.
 
     replicates: each is one session of every benchmark
-    seconds: how long the host was used
-    stretch: how many of those seconds count as one of the budget's
-    waited_s: how long it took until all others had left it
-    rejection: what the candidate did wrong meanwhile
+    seconds: how long they took
+    stretch: how many of those seconds count as one second of the budget
+    waited_s: how long the exclusive host lock was waited for
+    rejection: set if the candidate failed meanwhile
     """
 
     replicates: list[tuple[Session, ...]] = field(default_factory=list)
@@ -52,253 +52,280 @@ class Heat:
 
     @property
     def charged_s(self) -> float:
-        """What it took of the budget."""
+        """The part of the budget that was used."""
         return self.seconds / self.stretch
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """A benchmark, and the cores that its processes use."""
+class PinnedBenchmark:
+    """A prepared benchmark with its cores.
 
-    meter: Meter
+    benchmark: the benchmark
+    cores: the cores that its processes are pinned to
+    """
+
+    benchmark: PreparedBenchmark
     cores: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """What is ready to time candidates with.
+    """The prepared benchmarks of a problem, and the slot with the base.
 
-    ground: what it shares with checks
+    resources: the arena's, shared with its checks
     base: the slot with the base, read-only
-    meters: the benchmarks
-    cores: all that timed processes use
-    stretch: how many times as long as on a machine at leisure sessions take
-    secret: what all inputs and orders are drawn with; never told to candidates
+    benchmarks: the prepared benchmarks
+    cores: all cores that timed processes use
+    stretch: how many times as long as on an idle machine sessions take
+    secret: seeds all inputs and orders; candidates never see it
     """
 
-    ground: Ground
+    resources: ArenaResources
     base: WorktreeSlot
-    meters: tuple[Placed, ...]
+    benchmarks: tuple[PinnedBenchmark, ...]
     cores: tuple[int, ...]
     stretch: float = 1.0
     secret: str = field(default_factory=lambda: secrets.token_hex(16), repr=False)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What people should know; more may turn out while candidates are timed."""
-        told = (note for placed in self.meters for note in placed.meter.notes)
-        return (*dict.fromkeys(told), *_tell_place(self))
+        """Remarks for people; benchmarks may add some while candidates are timed."""
+        notes = (note for pinned in self.benchmarks for note in pinned.benchmark.notes)
+        return (*dict.fromkeys(notes), *_describe_conditions(self))
 
     @property
     def replicate_s(self) -> float:
-        """How long one session of every benchmark takes, about."""
-        return sum(placed.meter.session_s for placed in self.meters)
+        """About how long one session of every benchmark takes."""
+        return sum(pinned.benchmark.session_s for pinned in self.benchmarks)
 
     async def run(
         self, changes: Changes | None, label: str, first: int, count: int, budget_s: float
-    ) -> Heat:
-        """Sessions number `first` and on, `count` of them or as many as the budget holds.
+    ) -> SessionBatch:
+        """Run `count` sessions, numbered from `first`, or as many as the budget allows.
 
         changes: the candidate; None for the base itself
-        label: what keeps the inputs of these sessions apart from those of others
+        label: seeds the inputs of these sessions
         """
-        async with self.ground.pool.acquire() as slot:
-            rejection = await self._put_in(slot, changes)
+        async with self.resources.pool.acquire() as slot:
+            rejection = await self.stage_version(slot, changes)
             if rejection is not None:
-                return Heat(rejection=rejection)
+                return SessionBatch(rejection=rejection)
             numbers = range(first, first + count)
-            return await self._run_between((self.base, slot), label, numbers, budget_s)
+            return await self.run_between((self.base, slot), label, numbers, budget_s)
 
-    async def against(self, changes: Changes) -> Versus:
-        """The same with another candidate in the base's place."""
-        await self.ground.pool.grow(1)
-        return Versus(self, changes)
+    async def against(self, changes: Changes) -> CandidateBench:
+        """Return a bench that times candidates against this one instead of the base."""
+        await self.resources.pool.grow(1)
+        return CandidateBench(self, changes)
 
-    async def _run_between(
+    async def run_between(
         self,
         slots: tuple[WorktreeSlot, WorktreeSlot],
         label: str,
         numbers: Sequence[int],
         budget_s: float,
-    ) -> Heat:
+    ) -> SessionBatch:
+        """Run sessions of the versions in two slots, the base's first.
+
+        A candidate that changes its own slot is rejected. Raises `LabError` if the base's slot was
+        changed.
+        """
         before = [await slot.fingerprint() for slot in slots]
-        heat = await self._take_sessions(slots, label, numbers, budget_s)
+        batch = await self._run_sessions(slots, label, numbers, budget_s)
         after = [await slot.fingerprint() for slot in slots]
         if before[0] != after[0]:
-            await slots[0].restage()  # whoever comes next is timed against the base as it was
+            await slots[0].restage()  # later candidates are timed against the unchanged base
             raise LabError("the base's slot was changed while it was timed: nothing of it counts")
-        if before[1] != after[1] and heat.rejection is None:
+        if before[1] != after[1] and batch.rejection is None:
             message = "its own slot was changed while it was timed"
-            heat.rejection = Rejection(Reason.TAMPERING, message)
-        return heat
+            batch.rejection = Rejection(Reason.TAMPERING, message)
+        return batch
 
-    async def _put_in(self, slot: WorktreeSlot, changes: Changes | None) -> Rejection | None:
-        async def put(use: Use) -> Rejection | None:
-            async with self.ground.lock.shared():
-                self.ground.room.begin(use)
-                return await put_in(self.ground, slot, changes)
+    async def stage_version(self, slot: WorktreeSlot, changes: Changes | None) -> Rejection | None:
+        """Write and build a version in a slot; return a rejection if its build fails."""
 
-        # Others are still being checked, and what was compiled on a full disk may be incomplete.
-        return await self.ground.room.settle(put, _is_rejected, doubts_success=True)
+        async def stage(use: DiskUse) -> Rejection | None:
+            async with self.resources.lock.shared():
+                self.resources.disk_guard.start(use)
+                return await stage_candidate(self.resources, slot, changes)
 
-    async def _take_sessions(
+        # Checks may run at the same time, and files compiled on a full disk may be incomplete.
+        return await self.resources.disk_guard.run(stage, _is_rejected, repeats_success=True)
+
+    async def _run_sessions(
         self,
         slots: tuple[WorktreeSlot, WorktreeSlot],
         label: str,
         numbers: Sequence[int],
         budget_s: float,
-    ) -> Heat:
-        heat = Heat(stretch=self.stretch)
-        base, candidate = (frozen_stage(self.ground, slot) for slot in slots)
-        duel = Duel(base, candidate, self.cores, f"{self.secret}/{label}")
-        async with self.ground.lock.exclusive() as lease:
-            heat.waited_s = lease.waited_s
+    ) -> SessionBatch:
+        batch = SessionBatch(stretch=self.stretch)
+        base, candidate = (frozen_stage(self.resources, slot) for slot in slots)
+        setup = TimingSetup(base, candidate, self.cores, f"{self.secret}/{label}")
+        async with self.resources.lock.exclusive() as lease:
+            batch.waited_s = lease.waited_s
             began = time.monotonic()
             for number in numbers:
-                sessions = await self._take_replicate(duel, number)
-                heat.rejection = next((s.rejection for s in sessions if s.rejection), None)
-                if heat.rejection is not None:
+                sessions = await self._run_replicate(setup, number)
+                rejections = (session.rejection for session in sessions)
+                batch.rejection = next(filter(None, rejections), None)
+                if batch.rejection is not None:
                     break
-                heat.replicates.append(sessions)
+                batch.replicates.append(sessions)
                 if time.monotonic() - began + self.replicate_s / 2 > budget_s * self.stretch:
                     break
-            heat.seconds = time.monotonic() - began
-        return heat
+            batch.seconds = time.monotonic() - began
+        return batch
 
-    async def _take_replicate(self, duel: Duel, number: int) -> tuple[Session, ...]:
-        """One session of each benchmark."""
+    async def _run_replicate(self, setup: TimingSetup, number: int) -> tuple[Session, ...]:
+        """Run one session of each benchmark."""
         sessions = []
-        for placed in self.meters:
-            sessions.append(await placed.meter.run(replace(duel, cores=placed.cores), number))
+        for pinned in self.benchmarks:
+            own = replace(setup, cores=pinned.cores)
+            sessions.append(await pinned.benchmark.run(own, number))
             if sessions[-1].rejection is not None:
                 break
         return tuple(sessions)
 
 
 @dataclass(frozen=True, slots=True)
-class Versus:
-    """Two candidates against each other: a bench with one of them in the base's place."""
+class CandidateBench:
+    """A bench with a candidate in the base's place, to time two candidates against each other.
+
+    bench: the bench whose benchmarks are used
+    rival: the candidate in the base's place
+    """
 
     bench: Bench
     rival: Changes
 
     async def run(
         self, changes: Changes | None, label: str, first: int, count: int, budget_s: float
-    ) -> Heat:
-        """Like `Bench.run`."""
-        pool = self.bench.ground.pool
+    ) -> SessionBatch:
+        """Run sessions like `Bench.run`."""
+        pool = self.bench.resources.pool
         async with pool.acquire() as base, pool.acquire() as slot:
-            for each, content in ((base, self.rival), (slot, changes)):
-                rejection = await self.bench._put_in(each, content)
+            for target, version in ((base, self.rival), (slot, changes)):
+                rejection = await self.bench.stage_version(target, version)
                 if rejection is not None:
-                    return Heat(rejection=rejection)
+                    return SessionBatch(rejection=rejection)
             numbers = range(first, first + count)
-            return await self.bench._run_between((base, slot), label, numbers, budget_s)
+            return await self.bench.run_between((base, slot), label, numbers, budget_s)
 
 
-def _is_rejected(found: Rejection | None) -> bool:
-    return found is not None
+def _is_rejected(rejection: Rejection | None) -> bool:
+    return rejection is not None
 
 
-def frozen_stage(ground: Ground, slot: WorktreeSlot) -> Stage:
-    """A slot as it is while it is timed: cold, and nothing in it can be changed."""
-    return replace(ground.stage(slot, may_be_warm=False), is_writable=False)
+def frozen_stage(resources: ArenaResources, slot: WorktreeSlot) -> Stage:
+    """Return a read-only stage without warm starts, as timed commands need it."""
+    return replace(resources.stage(slot, may_be_warm=False), is_writable=False)
 
 
 def choose_cores(count: int) -> tuple[int, ...]:
-    """The last cores that we may use: the first one has the machine's own business to do."""
+    """Return the last `count` cores of this process; the system often uses the first one."""
     if not hasattr(os, "sched_getaffinity"):
         return ()
     return tuple(sorted(os.sched_getaffinity(0))[-count:])
 
 
 @asynccontextmanager
-async def open_bench(ground: Ground, trials: Sequence[PreparedCheck]) -> AsyncIterator[Bench]:
-    """A bench for one problem: the base is timed alone, benchmarks are ready.
+async def open_bench(
+    resources: ArenaResources, checks: Sequence[PreparedCheck]
+) -> AsyncIterator[Bench]:
+    """Open a bench for the arena's problem: time the base alone, and prepare the benchmarks.
 
-    Raises a `StudyError` if there is nothing to time, or a benchmark can't be used.
+    checks: the arena's prepared checks; without a benchmark, the slowest tests of one are timed
+
+    Raises `StudyError` if there is nothing to time, or a benchmark can't be used.
     """
-    problem = ground.problem
-    makers = [each for each in problem.bench if each.call]
-    await ground.pool.grow(2 + bool(makers))  # the base, a candidate, the input makers
-    cores = choose_cores(max((each.cores for each in problem.bench), default=1))
+    problem = resources.problem
+    calls = [benchmark for benchmark in problem.bench if benchmark.call]
+    await resources.pool.grow(2 + bool(calls))  # the base, a candidate, the input makers
+    cores = choose_cores(max((benchmark.cores for benchmark in problem.bench), default=1))
     async with AsyncExitStack() as opened:
-        base = await opened.enter_async_context(ground.pool.acquire())
-        await _build(ground, base)
-        suppliers: dict[str, Supplier] = {}
-        if makers:
-            trusted = await opened.enter_async_context(ground.pool.acquire(trusted=True))
-            await _build(ground, trusted)
-            stage = ground.stage(trusted, may_be_warm=False)
-            with keeping_away(cores):  # what we start inherits that
-                for each in makers:
-                    entered = opened.enter_async_context(open_supplier(each, stage))
-                    suppliers[each.name] = await entered
-        bench = Bench(ground, base, (), cores)
-        async with ground.lock.exclusive():
-            bench = await _prepare(bench, trials, suppliers)
+        base = await opened.enter_async_context(resources.pool.acquire())
+        await _build(resources, base)
+        suppliers: dict[str, InputSupplier] = {}
+        if calls:
+            trusted = await opened.enter_async_context(resources.pool.acquire(trusted=True))
+            await _build(resources, trusted)
+            stage = resources.stage(trusted, may_be_warm=False)
+            with keeping_away(cores):  # the started processes inherit the affinity
+                for benchmark in calls:
+                    supplier = open_supplier(benchmark, stage)
+                    suppliers[benchmark.name] = await opened.enter_async_context(supplier)
+        bench = Bench(resources, base, (), cores)
+        async with resources.lock.exclusive():
+            bench = await _prepare(bench, checks, suppliers)
         yield bench
 
 
-async def _build(ground: Ground, slot: WorktreeSlot) -> None:
-    async with ground.lock.shared():
-        await build_base(ground.stage(slot, may_be_warm=False), slot)
+async def _build(resources: ArenaResources, slot: WorktreeSlot) -> None:
+    async with resources.lock.shared():
+        await build_base(resources.stage(slot, may_be_warm=False), slot)
 
 
 async def _prepare(
-    bench: Bench, trials: Sequence[PreparedCheck], suppliers: dict[str, Supplier]
+    bench: Bench, checks: Sequence[PreparedCheck], suppliers: dict[str, InputSupplier]
 ) -> Bench:
-    """The bench with its meters; on a machine that is busy, with more time for each."""
-    began, budget_s = time.monotonic(), bench.ground.problem.budget_s
+    """Return the bench with prepared benchmarks; on a busy machine each gets more time."""
+    began, budget_s = time.monotonic(), bench.resources.problem.budget_s
     try:
-        return replace(bench, meters=await _find_meters(bench, trials, suppliers, 1.0))
+        benchmarks = await _prepare_benchmarks(bench, checks, suppliers, 1.0)
+        return replace(bench, benchmarks=benchmarks)
     except MisfitError:
         for stretch in STRETCHES:
-            # What doesn't come to an end isn't waited for again and again.
+            # A benchmark that doesn't end must not be waited for several times.
             if not is_busy() or time.monotonic() - began > STRETCHES[0] * budget_s:
                 break
             with suppress(MisfitError):
-                meters = await _find_meters(bench, trials, suppliers, stretch)
-                return replace(bench, meters=meters, stretch=stretch)
-        raise  # by the budget that somebody has written down
+                benchmarks = await _prepare_benchmarks(bench, checks, suppliers, stretch)
+                return replace(bench, benchmarks=benchmarks, stretch=stretch)
+        raise  # the first error, which names the problem's own budget
 
 
 def is_busy() -> bool:
-    """Whether more wants to run on this machine than there are cores."""
+    """Return whether the machine's load average is above its number of cores."""
     return os.getloadavg()[0] > (os.cpu_count() or 1)
 
 
-async def _find_meters(
-    bench: Bench, trials: Sequence[PreparedCheck], suppliers: dict[str, Supplier], stretch: float
-) -> tuple[Placed, ...]:
-    problem = bench.ground.problem
-    stage = frozen_stage(bench.ground, bench.base)
-    duel = Duel(stage, stage, bench.cores, f"{bench.secret}/base")
+async def _prepare_benchmarks(
+    bench: Bench,
+    checks: Sequence[PreparedCheck],
+    suppliers: dict[str, InputSupplier],
+    stretch: float,
+) -> tuple[PinnedBenchmark, ...]:
+    problem = bench.resources.problem
+    stage = frozen_stage(bench.resources, bench.base)
+    setup = TimingSetup(stage, stage, bench.cores, f"{bench.secret}/base")
     budget_s = problem.budget_s * stretch
     if not problem.bench:
-        slowest = await prepare_slowest(_find_suite(trials), duel, budget_s=budget_s)
-        return (Placed(slowest, duel.cores),)
-    meters: list[Placed] = []
-    for each in problem.bench:
-        cores = choose_cores(each.cores)
-        meter = await _prepare_one(each, replace(duel, cores=cores), suppliers, budget_s)
-        meters.append(Placed(meter, cores))
-    return tuple(meters)
+        slowest = await prepare_slowest(_find_suite(checks), setup, budget_s=budget_s)
+        return (PinnedBenchmark(slowest, setup.cores),)
+    prepared: list[PinnedBenchmark] = []
+    for benchmark in problem.bench:
+        cores = choose_cores(benchmark.cores)
+        own = replace(setup, cores=cores)
+        prepared.append(
+            PinnedBenchmark(await _prepare_one(benchmark, own, suppliers, budget_s), cores)
+        )
+    return tuple(prepared)
 
 
 async def _prepare_one(
-    benchmark: Benchmark, duel: Duel, suppliers: dict[str, Supplier], budget_s: float
-) -> Meter:
+    benchmark: Benchmark, setup: TimingSetup, suppliers: dict[str, InputSupplier], budget_s: float
+) -> PreparedBenchmark:
     if benchmark.call:
         supplier = suppliers[benchmark.name]
-        return await prepare_calls(benchmark, supplier, duel, budget_s=budget_s)
-    return await prepare_pairs(benchmark, duel, budget_s=budget_s)
+        return await prepare_function_benchmark(benchmark, supplier, setup, budget_s=budget_s)
+    return await prepare_command_benchmark(benchmark, setup, budget_s=budget_s)
 
 
-def _find_suite(trials: Sequence[PreparedCheck]) -> PreparedPytestCheck:
-    for trial in trials:
-        if isinstance(trial, PreparedPytestCheck):
-            return trial
+def _find_suite(checks: Sequence[PreparedCheck]) -> PreparedPytestCheck:
+    for check in checks:
+        if isinstance(check, PreparedPytestCheck):
+            return check
     raise StudyError(
         Mistake(
             ("bench",),
@@ -309,11 +336,11 @@ def _find_suite(trials: Sequence[PreparedCheck]) -> PreparedPytestCheck:
 
 
 def can_time(problem: CodeProblem) -> bool:
-    """Whether there is anything to time."""
+    """Return whether a problem has a benchmark, or tests that can be timed."""
     return bool(problem.bench) or any(check.is_pytest for check in problem.check)
 
 
-def _tell_place(bench: Bench) -> list[str]:
+def _describe_conditions(bench: Bench) -> list[str]:
     notes = []
     if bench.stretch > 1:
         notes.append(
@@ -322,7 +349,7 @@ def _tell_place(bench: Bench) -> list[str]:
         )
     if not bench.cores:
         notes.append("timed processes can't be pinned to a core here: expect more noise")
-    if not bench.ground.sandbox.relocates:
+    if not bench.resources.sandbox.relocates:
         notes.append(
             "without a sandbox that moves folders, base and candidate are timed at different paths"
         )

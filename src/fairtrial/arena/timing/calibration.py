@@ -1,4 +1,4 @@
-"""How long the base takes, and so how many calls make a sample and how many rounds a session."""
+"""Calibration: time the base alone, then choose calls per sample and rounds per session."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from typing import Any
 
 from fairtrial.arena.checks.worker_reports import read_line
 from fairtrial.arena.model.timings import Arm
-from fairtrial.arena.timing.session import ArmError, Schedule, Talk
-from fairtrial.arena.timing.worker_channel import LineError, Reply
+from fairtrial.arena.timing.session import ArmError, Schedule, TurnChannel
+from fairtrial.arena.timing.worker_channel import ChannelError, WorkerReply
 
 SAMPLE_S = 0.002
 """How long a sample should take."""
 MOST_CALLS = 4096
 MOST_PREPARING = 12.0
-"""How many times as long as a sample getting ready for it may take, before samples get shorter."""
+"""How many times as long as a sample its preparation may take, before samples get shorter."""
 MOST_BYTES = 24 * 2**20
-"""How much the inputs of a session may take."""
+"""How large the inputs of a session may be."""
 FEWEST_ROUNDS, USUAL_ROUNDS, MOST_ROUNDS = 3, 11, 60
 REPLY_S = 600.0
 SESSIONS = 6
-"""A budget has to hold as many sessions as the first look needs."""
+"""How many sessions a budget must allow: as many as the first interim look needs."""
 TRIES = 3
 """How often the base is timed before it is refused for taking too long."""
 MOST_NOISE = 4.0
-"""How many times its budget a benchmark may seem to need before no moment's noise explains it."""
+"""From this multiple of its budget on, noise can't explain the time that a benchmark needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +35,14 @@ class Pace:
     """How long the base takes.
 
     call_s: for one call
-    turn_s: for all of a turn beside the calls, per call: inputs are read, results written down
+    turn_s: for the rest of a turn, per call: reading inputs, writing results
     empty_s: for a turn without calls
-    load_s: until it can be called, once its interpreter runs
-    input_bytes: how large an input is
-    outcome: what one call gave
-    files: what was imported for it
-    lasted_s: how long finding out took
-    start_s: how long it takes until a worker is there
+    load_s: for importing the function, once the interpreter runs
+    input_bytes: size of an input
+    outcome: the result of one call
+    files: the files that were imported
+    lasted_s: how long the calibration took
+    start_s: how long it takes until a worker has started
     """
 
     call_s: float
@@ -56,29 +56,29 @@ class Pace:
     start_s: float = 0.0
 
     def with_start(self, start_s: float) -> Pace:
-        """The same, with how long it takes until a worker is there."""
+        """Return this pace with another `start_s`."""
         return replace(self, start_s=start_s)
 
     def round_s(self, calls: int) -> float:
-        """How long both take for one round."""
+        """Return how long one round of both versions takes."""
         return 2 * (self.empty_s + calls * (self.call_s + self.turn_s))
 
     def session_s(self, schedule: Schedule) -> float:
-        """How long a session takes: two start, one after the other on one core, then all rounds."""
+        """Return how long a session takes: two starts, one after the other, then all rounds."""
         return self.starting_s + schedule.rounds * self.round_s(schedule.calls)
 
     def least_s(self) -> float:
-        """What a budget must hold."""
+        """Return the smallest sufficient budget."""
         return SESSIONS * (self.starting_s + FEWEST_ROUNDS * self.round_s(1))
 
     @property
     def starting_s(self) -> float:
-        """What of a session passes before its rounds: two workers start, import and call once."""
+        """Time of a session before its rounds: two workers start, import and call once."""
         return 2 * (self.start_s + self.load_s)
 
 
 async def find_pace(measure: Callable[[], Awaitable[Pace]], budget_s: float) -> Pace:
-    """The base's pace; measured again if it doesn't fit, since that may be a moment's noise."""
+    """Return the base's pace; measure again if it exceeds the budget, which may be noise."""
     best = await measure()
     for _ in range(TRIES - 1):
         if not budget_s < best.least_s() <= MOST_NOISE * budget_s:
@@ -87,8 +87,8 @@ async def find_pace(measure: Callable[[], Awaitable[Pace]], budget_s: float) -> 
     return best
 
 
-def tell_misfit(pace: Pace, budget_s: float) -> tuple[str, str]:
-    """What takes the time of a benchmark that doesn't fit, and what to do about that."""
+def explain_misfit(pace: Pace, budget_s: float) -> tuple[str, str]:
+    """Return message and hint for a benchmark that needs more than its budget."""
     need_s, calls_s = pace.least_s(), FEWEST_ROUNDS * pace.round_s(1)
     message = (
         f"{SESSIONS} sessions, the fewest that can decide anything, need "
@@ -105,8 +105,8 @@ def tell_misfit(pace: Pace, budget_s: float) -> tuple[str, str]:
     )
 
 
-def tell_endless(timeout_s: float, budget_s: float) -> tuple[str, str]:
-    """The same of one whose first calls took so long that they were stopped."""
+def explain_timeout(timeout_s: float, budget_s: float) -> tuple[str, str]:
+    """Return message and hint for a benchmark whose first calls had to be stopped."""
     calls = SESSIONS * 2 * FEWEST_ROUNDS
     message = (
         f"on the base, its first calls were not done after {timeout_s:g} s, and {SESSIONS} "
@@ -117,34 +117,41 @@ def tell_endless(timeout_s: float, budget_s: float) -> tuple[str, str]:
 
 
 def spell_above(value: float, bound: float) -> str:
-    """A number that is above a bound, with so many digits that one can see it."""
+    """Format a number above a bound with enough digits to show that it is above."""
     texts = (f"{value:.{digits}f}" for digits in range(value < 10, 18))
     return next((text for text in texts if float(text) > bound), f"{value!r}")
 
 
 def calibrate(
-    talks: Mapping[Arm, Talk],
+    channels: Mapping[Arm, TurnChannel],
     *,
     job: bytes,
     first: Sequence[bytes],
     more: Callable[[int], Sequence[bytes]],
 ) -> Pace:
-    """Call the base's function more and more often, until a sample is long enough."""
-    talk = talks["base"]
-    loaded = _ask(talk, b"L", job)
-    told = read_line(loaded.payload)
-    if "files" not in told:
-        raise ArmError("base", f"it can't be loaded: {_spell(told)}")
+    """Time the base's function with more and more calls, until a sample is long enough.
+
+    job: what the worker loads
+    first: one input, for the first call
+    more: returns so many inputs
+
+    Raises `ArmError` if the worker can't go on.
+    """
+    channel = channels["base"]
+    loaded = _ask(channel, b"L", job)
+    report = read_line(loaded.payload)
+    if "files" not in report:
+        raise ArmError("base", f"it can't be loaded: {_format_failure(report)}")
     lasted_s = loaded.wall_s
-    _turn(talk, first)  # the first call of all is not like others
-    empty_s = median(_turn(talk, ())[0] for _ in range(5))
+    _turn(channel, first)  # the first call is not representative
+    empty_s = median(_turn(channel, ())[0] for _ in range(5))
     inputs = more(2)[:1]
     most = max(1, min(MOST_CALLS, MOST_BYTES // len(inputs[0])))
     while True:
-        wall_s, around_s, outcome = _turn(talk, inputs)
+        wall_s, around_s, outcome = _turn(channel, inputs)
         lasted_s += wall_s + around_s
         calls = len(inputs)
-        # Empty turns that took longer than half of this one did so for others' sake.
+        # Empty turns that took longer than half of this one were disturbed by other programs.
         call_s = max((wall_s - min(empty_s, wall_s / 2)) / calls, 1e-9)
         turn_s = around_s / calls
         is_long = wall_s >= SAMPLE_S / 2 or around_s > 10 * MOST_PREPARING * SAMPLE_S
@@ -152,37 +159,38 @@ def calibrate(
             break
         inputs = more(min(most, max(2 * calls, int(calls * SAMPLE_S / wall_s / 2))))
     size = sum(map(len, inputs)) / len(inputs)
-    files = tuple(map(str, told["files"]))
+    files = tuple(map(str, report["files"]))
     return Pace(call_s, turn_s, empty_s, loaded.wall_s, size, outcome, files, lasted_s)
 
 
-def _turn(talk: Talk, inputs: Sequence[bytes]) -> tuple[float, float, Mapping[str, Any]]:
-    """How long the calls took, how long all around them, and what the first gave."""
-    ready = _ask(talk, b"I", b"\n".join(inputs))
-    gone = _ask(talk, b"G")
-    told = _ask(talk, b"C")
-    return gone.wall_s, ready.wall_s + told.wall_s, read_line(told.payload.split(b"\n")[0])
+def _turn(channel: TurnChannel, inputs: Sequence[bytes]) -> tuple[float, float, Mapping[str, Any]]:
+    """Return the time of the calls, the time of the rest of the turn, and the first result."""
+    ready = _ask(channel, b"I", b"\n".join(inputs))
+    called = _ask(channel, b"G")
+    collected = _ask(channel, b"C")
+    first = read_line(collected.payload.split(b"\n")[0])
+    return called.wall_s, ready.wall_s + collected.wall_s, first
 
 
-def _ask(talk: Talk, letter: bytes, payload: bytes = b"") -> Reply:
+def _ask(channel: TurnChannel, letter: bytes, payload: bytes = b"") -> WorkerReply:
     try:
-        return talk.ask(letter, payload, timeout_s=REPLY_S)
-    except LineError as error:
+        return channel.ask(letter, payload, timeout_s=REPLY_S)
+    except ChannelError as error:
         raise ArmError("base", str(error), error) from None
 
 
-def _spell(told: Mapping[str, Any]) -> str:
-    failed, trace = told.get("failed"), told.get("traceback")
+def _format_failure(report: Mapping[str, Any]) -> str:
+    failed, trace = report.get("failed"), report.get("traceback")
     if isinstance(trace, str) and trace:
         return " | ".join(part.strip() for part in trace.splitlines() if part.strip())
     return str(failed)
 
 
 def choose_schedule(pace: Pace, job: bytes, budget_s: float) -> Schedule | None:
-    """Calls and rounds of a session; None if the budget can't hold enough sessions.
+    """Choose calls and rounds of a session; None if the budget can't hold enough sessions.
 
-    More rounds where starting costs much: what is between sessions no number of rounds removes, but
-    a session that is paid for should be used.
+    There are more rounds where a start is expensive: they don't reduce the variation between
+    sessions, but make better use of each start.
     """
     calls = max(1, min(MOST_CALLS, math.ceil(SAMPLE_S / pace.call_s)))
     if calls > 1 and pace.turn_s > MOST_PREPARING * pace.call_s:

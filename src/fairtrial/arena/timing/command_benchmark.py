@@ -1,4 +1,4 @@
-"""Benchmarks of whole commands: each sample is a fresh process, each session one pair of them."""
+"""Benchmarks of commands: each sample is a fresh process, each session one pair of processes."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from fairtrial.arena.model.timings import Arm, Pair, Sample, Session
 from fairtrial.arena.model.verdicts import Difference, Failure, Reason, Rejection
 from fairtrial.arena.stage import Stage
 from fairtrial.arena.timing.calibration import MOST_NOISE, TRIES, spell_above
-from fairtrial.arena.timing.prepared_benchmark import Duel
+from fairtrial.arena.timing.prepared_benchmark import TimingSetup
 from fairtrial.core import LabError, MisfitError, Mistake, StudyError
 from fairtrial.sandbox import Captured, Command, Completed, Ending
 
 FEWEST_PAIRS = 6
-"""What a budget must hold: with fewer nothing is ever decided."""
+"""How many pairs a budget must allow: with fewer nothing is ever decided."""
 HASH_SEED = "PYTHONHASHSEED"
 HEADROOM = 1.1
 REHEARSALS = 2
-SECOND_THOUGHTS = 2
-"""How often the base is run again before a candidate is said to print something else."""
+RERUNS = 2
+"""How often the base is run again before a candidate is rejected for another output."""
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """One process that was timed.
+class TimedProcess:
+    """A process that was timed.
 
-    command: what was run
-    done: what came of it
-    slot: where it saw its slot
-    seconds: how long it took with all that we do around it
+    command: the command
+    done: its output and how it ended
+    slot: the path at which it saw its slot
+    seconds: how long it took, with the sandbox around it
     """
 
     command: Command
@@ -52,126 +52,132 @@ class Subject(Protocol):
 
     @property
     def name(self) -> str:
-        """The benchmark's."""
+        """The benchmark's name."""
         ...
 
     def command(self, stage: Stage, *, env: Mapping[str, str], cores: tuple[int, ...]) -> Command:
-        """What to run on a slot."""
+        """Return the command to run on a slot."""
         ...
 
-    async def find_fault(self, taken: Taken) -> Rejection | None:
-        """What is wrong with a run, whoever's it is; None if it came to a good end."""
+    async def find_fault(self, process: TimedProcess) -> Rejection | None:
+        """Return what is wrong with a run, of base or candidate; None if it succeeded."""
         ...
 
-    def find_difference(self, base: Taken, other: Taken) -> Difference | None:
-        """Where the results of two runs that came to a good end differ, as far as is compared."""
+    def find_difference(self, base: TimedProcess, other: TimedProcess) -> Difference | None:
+        """Return the first difference between the results of two successful runs."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class PairMeter:
-    """A benchmark whose samples are processes: AB or BA, and that is a session.
+class ProcessBenchmark:
+    """A prepared benchmark whose samples are processes; a session is one pair, AB or BA.
 
-    name: the benchmark's
+    name: the benchmark's name
     subject: what is run
-    session_s: how long a pair takes, about
-    known: what people should know of how it went with the base
-    found: what turned out later
+    session_s: about how long a pair takes
+    base_notes: remarks for people on the base
+    later_notes: remarks that were added while candidates were timed
     """
 
     name: str
     subject: Subject
     session_s: float
-    known: tuple[str, ...] = ()
-    found: list[str] = field(default_factory=list)
+    base_notes: tuple[str, ...] = ()
+    later_notes: list[str] = field(default_factory=list)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What people should know, as of now."""
-        return (*self.known, *self.found)
+        """All remarks for people so far."""
+        return (*self.base_notes, *self.later_notes)
 
-    async def run(self, duel: Duel, number: int) -> Session:
-        """One pair; never raises for what a candidate does: the session says so."""
+    async def run(self, setup: TimingSetup, number: int) -> Session:
+        """Run one pair; a failure of the candidate becomes the session's `rejection`."""
         began = time.monotonic()
-        rng = Random(f"{duel.seed}/{self.name}/{number}")
+        rng = Random(f"{setup.seed}/{self.name}/{number}")
         arms: list[Arm] = ["base", "candidate"]
         rng.shuffle(arms)
-        env = draw_variables(duel.base, rng)
-        taken: dict[Arm, Taken] = {}
+        env = draw_variables(setup.base, rng)
+        processes: dict[Arm, TimedProcess] = {}
         for arm in arms:
-            stage = duel.base if arm == "base" else duel.candidate
-            taken[arm] = await take(self.subject, stage, duel, env)
-        base, candidate = taken["base"], taken["candidate"]
+            stage = setup.base if arm == "base" else setup.candidate
+            processes[arm] = await take_sample(self.subject, stage, setup, env)
+        base, candidate = processes["base"], processes["candidate"]
         fault = await self.subject.find_fault(base)
         if fault is not None:
             raise LabError(
-                f"benchmark {self.name}: the unchanged base, which had no trouble before, fails "
-                f"while it is timed: {_tell_fault(fault)}"
+                f"benchmark {self.name}: the unchanged base, which succeeded before, fails "
+                f"while it is timed: {_describe_fault(fault)}"
             )
         rejection = await self.subject.find_fault(candidate)
         if rejection is None:
-            rejection = await self._compare(duel, env, base, candidate)
+            rejection = await self._compare(setup, env, base, candidate)
         return Session(
             benchmark=self.name,
             number=number,
             samples=tuple(
-                Sample(0, place, arm, 1, taken[arm].done.wall_s, taken[arm].done.cpu_s)
-                for place, arm in enumerate(arms)
+                Sample(0, position, arm, 1, processes[arm].done.wall_s, processes[arm].done.cpu_s)
+                for position, arm in enumerate(arms)
             ),
             seconds=time.monotonic() - began,
             peak_rss_mb=Pair(base.done.peak_rss_mb, candidate.done.peak_rss_mb),
-            rejection=rejection and self._name(rejection),
+            rejection=rejection and self._with_benchmark(rejection),
         )
 
     async def _compare(
-        self, duel: Duel, env: Mapping[str, str], base: Taken, candidate: Taken
+        self,
+        setup: TimingSetup,
+        env: Mapping[str, str],
+        base: TimedProcess,
+        candidate: TimedProcess,
     ) -> Rejection | None:
-        """Whether both gave the same; only where the base would give the same once more."""
-        difference = None if self.found else self.subject.find_difference(base, candidate)
+        """Reject a candidate with another output than the base, unless the base's own varies."""
+        difference = None if self.later_notes else self.subject.find_difference(base, candidate)
         if difference is None:
             return None
-        for _ in range(SECOND_THOUGHTS):
-            again = await take(self.subject, duel.base, duel, env)
+        for _ in range(RERUNS):
+            again = await take_sample(self.subject, setup.base, setup, env)
             varying = self.subject.find_difference(base, again)
             if varying is not None:
-                self.found.append(_tell_varying(varying))
+                self.later_notes.append(_describe_varying(varying))
                 return None
         message = f"its output is not the base's, in {difference.where}"
-        failure = Failure(label_of(self.name), "command", message, (difference,))
+        failure = Failure(benchmark_label(self.name), "command", message, (difference,))
         return Rejection(Reason.DIFFERENT, message, (failure,))
 
-    def _name(self, rejection: Rejection) -> Rejection:
+    def _with_benchmark(self, rejection: Rejection) -> Rejection:
         message = f"while it was timed, in benchmark {self.name}: {rejection.message}"
         return replace(rejection, message=message)
 
 
-def label_of(name: str) -> str:
-    """A benchmark's place in its problem, as verdicts name it."""
+def benchmark_label(name: str) -> str:
+    """Return a benchmark's path in its problem, as verdicts name it."""
     return f"bench.{name}"
 
 
 def draw_variables(stage: Stage, rng: Random) -> dict[str, str]:
-    """What both processes of a session have in their environment, and no other session has."""
+    """Draw the environment variables that both processes of a session share: the hash seed."""
     seed = str(rng.randrange(1, 2**32))
     return {} if HASH_SEED in stage.problem.env else {HASH_SEED: seed}
 
 
-async def take(subject: Subject, stage: Stage, duel: Duel, env: Mapping[str, str]) -> Taken:
-    """One sample: the process is started, and has ended."""
-    command = subject.command(stage, env=env, cores=duel.cores)
+async def take_sample(
+    subject: Subject, stage: Stage, setup: TimingSetup, env: Mapping[str, str]
+) -> TimedProcess:
+    """Run one process and time it."""
+    command = subject.command(stage, env=env, cores=setup.cores)
     began = time.monotonic()
     done = await stage.run(command)
-    return Taken(command, done, stage.seen, time.monotonic() - began)
+    return TimedProcess(command, done, stage.seen, time.monotonic() - began)
 
 
 @dataclass(frozen=True, slots=True)
 class CommandSubject:
-    """A command of the problem's.
+    """A command of the problem.
 
-    name: the benchmark's
+    name: the benchmark's name
     argv: the command
     timeout_s: how long it may take
-    compares: whether its output must be the base's
+    compares: whether its output must equal the base's
     """
 
     name: str
@@ -180,7 +186,7 @@ class CommandSubject:
     compares: bool = True
 
     def command(self, stage: Stage, *, env: Mapping[str, str], cores: tuple[int, ...]) -> Command:
-        """What to run on a slot."""
+        """Return the command to run on a slot."""
         return stage.command(
             self.argv,
             timeout_s=self.timeout_s,
@@ -189,97 +195,104 @@ class CommandSubject:
             cores=cores,
         )
 
-    async def find_fault(self, taken: Taken) -> Rejection | None:
-        """It must exit with 0."""
-        return judge_ending(label_of(self.name), taken.done, taken.command)
+    async def find_fault(self, process: TimedProcess) -> Rejection | None:
+        """Return a rejection unless the process exited with status 0."""
+        return judge_ending(benchmark_label(self.name), process.done, process.command)
 
-    def find_difference(self, base: Taken, other: Taken) -> Difference | None:
-        """The first place where they don't print the same."""
-        return compare_outputs(_said(base, other), _said(other, base)) if self.compares else None
+    def find_difference(self, base: TimedProcess, other: TimedProcess) -> Difference | None:
+        """Return the first difference between their outputs."""
+        if not self.compares:
+            return None
+        return compare_outputs(_portable_output(base, other), _portable_output(other, base))
 
 
-def _said(taken: Taken, other: Taken) -> Captured:
-    """What it printed; where slots can't be mounted at one place, without the slot's own path."""
-    out = taken.done.stdout
-    if taken.slot == other.slot:
+def _portable_output(process: TimedProcess, other: TimedProcess) -> Captured:
+    """Return a process's output; without its slot's path if both saw different paths."""
+    out = process.done.stdout
+    if process.slot == other.slot:
         return out
-    path = os.fsencode(taken.slot)
+    path = os.fsencode(process.slot)
     head, tail = (part.replace(path, b"{slot}") for part in (out.head, out.tail))
     return Captured(head, tail, out.dropped)
 
 
 def compare_outputs(expected: Captured, actual: Captured) -> Difference | None:
-    """The first place where two outputs differ, as far as they were kept; None if none does."""
+    """Return the first difference between the kept parts of two outputs; None if they agree."""
     if not expected.dropped and not actual.dropped:
         return find_difference(expected.head + expected.tail, actual.head + actual.tail)
     difference = find_difference(expected.head, actual.head)
     if difference is not None:
         return difference
     if expected.dropped != actual.dropped:
-        sizes = (len(each.head) + each.dropped + len(each.tail) for each in (expected, actual))
+        outputs = (expected, actual)
+        sizes = (len(output.head) + output.dropped + len(output.tail) for output in outputs)
         return Difference("the length of the output", *(f"{size:,} bytes" for size in sizes))
     difference = find_difference(expected.tail, actual.tail)
     return difference and replace(difference, where="the end of the output")
 
 
-async def prepare_pairs(
-    benchmark: Benchmark, duel: Duel, *, budget_s: float, timeout_s: float = 120
-) -> PairMeter:
-    """Run the base's command a few times: does it work, how long does it take, does it vary?
+async def prepare_command_benchmark(
+    benchmark: Benchmark, setup: TimingSetup, *, budget_s: float, timeout_s: float = 120
+) -> ProcessBenchmark:
+    """Run a benchmark's command on the base a few times, to time it and to see whether it varies.
 
-    budget_s: what a comparison may take; refused if it can't hold six pairs
+    budget_s: how long a comparison may take
     timeout_s: how long one run may take
+
+    Raises `StudyError` if the command fails, `MisfitError` if the budget can't hold six pairs.
     """
     subject = CommandSubject(benchmark.name, benchmark.command, timeout_s)
-    env = draw_variables(duel.base, Random(f"{duel.seed}/{benchmark.name}/before"))
-    # The first run is for what is on disk to come into memory.
-    runs = [await _rehearse(subject, duel, env)]
+    env = draw_variables(setup.base, Random(f"{setup.seed}/{benchmark.name}/before"))
+    # The first run only fills the file cache.
+    runs = [await _rehearse(subject, setup, env)]
     for number in range(TRIES):
         if number >= REHEARSALS and needed_s(runs[1:]) <= budget_s:
             break
-        runs.append(await _rehearse(subject, duel, env))
+        runs.append(await _rehearse(subject, setup, env))
         if needed_s(runs[1:]) > MOST_NOISE * budget_s:
             break
-    _refuse_longer(subject, runs[1:], budget_s)
+    _require_budget(subject, runs[1:], budget_s)
     notes = []
     varying = next(filter(None, (subject.find_difference(runs[0], run) for run in runs[1:])), None)
     if varying is not None:
         subject = replace(subject, compares=False)
-        notes.append(_tell_varying(varying))
+        notes.append(_describe_varying(varying))
     elif not runs[0].done.stdout.head:
-        notes.append("it prints nothing: while it is timed, only its exit status is looked at")
+        notes.append("it prints nothing: while it is timed, only its exit status is checked")
     session_s = 2 * average_s(runs[1:])
-    return PairMeter(benchmark.name, subject, session_s, tuple(notes))
+    return ProcessBenchmark(benchmark.name, subject, session_s, tuple(notes))
 
 
-async def _rehearse(subject: CommandSubject, duel: Duel, env: Mapping[str, str]) -> Taken:
-    """Run it on the base, where it must not fail."""
-    taken = await take(subject, duel.base, duel, env)
-    fault = await subject.find_fault(taken)
+async def _rehearse(
+    subject: CommandSubject, setup: TimingSetup, env: Mapping[str, str]
+) -> TimedProcess:
+    """Run a command on the base; raise `StudyError` if it fails."""
+    process = await take_sample(subject, setup.base, setup, env)
+    fault = await subject.find_fault(process)
     if fault is None:
-        return taken
-    hint = tell_raising(label_of(subject.name), taken.done.ending)
-    if taken.done.ending == Ending.EXITED:
+        return process
+    hint = tell_raising(benchmark_label(subject.name), process.done.ending)
+    if process.done.ending == Ending.EXITED:
         hint = "it must exit with 0 there; it runs in a read-only copy of your tree, with a clean "
         hint += "environment"
-    elif taken.done.ending == Ending.TIMEOUT:
+    elif process.done.ending == Ending.TIMEOUT:
         hint = "let it do less: many runs of it have to be compared"
-    message = f"on the unchanged base, {_tell_fault(fault)}"
+    message = f"on the unchanged base, {_describe_fault(fault)}"
     raise StudyError(Mistake(("bench", subject.name, "command"), message, hint))
 
 
-def average_s(runs: Sequence[Taken]) -> float:
-    """How long one takes, with all that we do around it."""
+def average_s(runs: Sequence[TimedProcess]) -> float:
+    """Return how long a run takes on average, with the sandbox around it."""
     return sum(run.seconds for run in runs) / len(runs)
 
 
-def needed_s(runs: Sequence[Taken]) -> float:
-    """What the fewest pairs take: by the fastest run, since noise only ever adds to one."""
+def needed_s(runs: Sequence[TimedProcess]) -> float:
+    """Return how long the fewest pairs take, judging by the fastest run: noise only adds time."""
     return 2 * FEWEST_PAIRS * min(run.seconds for run in runs)
 
 
-def _refuse_longer(subject: Subject, runs: Sequence[Taken], budget_s: float) -> None:
-    """Refuse what takes so long that the budget can't hold the fewest pairs."""
+def _require_budget(subject: Subject, runs: Sequence[TimedProcess], budget_s: float) -> None:
+    """Raise `MisfitError` if the budget can't hold the fewest pairs."""
     need_s = needed_s(runs)
     if need_s <= budget_s:
         return
@@ -293,14 +306,14 @@ def _refuse_longer(subject: Subject, runs: Sequence[Taken], budget_s: float) -> 
     raise MisfitError(Mistake(("bench", subject.name, "command"), message, hint))
 
 
-def _tell_fault(fault: Rejection) -> str:
-    """A failure in one line: how it ended, and what it said last."""
+def _describe_fault(fault: Rejection) -> str:
+    """Return a failure in one line: how the process ended, and its last output."""
     return in_one_line(fault.failures[0].message) if fault.failures else fault.message
 
 
-def _tell_varying(difference: Difference) -> str:
+def _describe_varying(difference: Difference) -> str:
     return (
         f"the base's output differs from run to run, in {difference.where} "
         f"({difference.expected.strip()!r}, then {difference.actual.strip()!r}): while it is "
-        "timed, only its exit status is looked at"
+        "timed, only its exit status is checked"
     )

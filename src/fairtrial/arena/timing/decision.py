@@ -1,6 +1,6 @@
-"""Who is faster: one candidate until that can be said, or many in a race.
+"""Deciding which version is faster: one candidate until it is decided, or several in a race.
 
-The bench measures, the statistics decide; this is what goes between them.
+The bench runs sessions, `stats` decides; this module connects them.
 """
 
 from __future__ import annotations
@@ -13,35 +13,35 @@ from fairtrial.arena.model.candidates import Changes
 from fairtrial.arena.model.timings import Estimate, Measurement
 from fairtrial.arena.model.verdicts import Reason, Rejection, Verdict
 from fairtrial.arena.slots.threads import NoRoomError, as_lab_error
-from fairtrial.arena.timing.bench import Heat
+from fairtrial.arena.timing.bench import SessionBatch
 from fairtrial.arena.timing.stats.race import Race
-from fairtrial.arena.timing.stats.race_field import Standing, State
+from fairtrial.arena.timing.stats.race_field import RunnerState, Standing
 from fairtrial.arena.timing.stats.ratio_text import estimate_text
-from fairtrial.arena.timing.stats.sequential import LOOKS, look, next_look
-from fairtrial.arena.timing.summary import Replicate, statistics_of, summarise
+from fairtrial.arena.timing.stats.sequential import LOOKS, interim_look, next_look
+from fairtrial.arena.timing.summary import Replicate, replicate_statistics, summarize
 from fairtrial.core import FairtrialError
 
 Watcher = Callable[[str, int, Estimate | None], None]
-"""Is told a candidate's name, how many sessions it has, and how it stands."""
+"""Called with a candidate's name, its number of sessions, and its current estimate."""
 
 
 class Timer(Protocol):
-    """What takes sessions: a `Bench`, or a simulated one."""
+    """Runs sessions: a `Bench`, or a simulated one."""
 
     async def run(
         self, changes: Changes | None, label: str, first: int, count: int, budget_s: float
-    ) -> Heat:
-        """Sessions number `first` and on, `count` of them or as many as the budget holds."""
+    ) -> SessionBatch:
+        """Run `count` sessions, numbered from `first`, or as many as the budget allows."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
-    """What decides.
+class DecisionRules:
+    """When a comparison ends, and what is concluded.
 
-    alpha: how often a difference may be claimed where there is none
-    min_effect: the smallest change that is worth anything
-    budget_s: how long one candidate may take
+    alpha: the rate of claimed differences where there is none
+    min_effect: the smallest effect of interest
+    budget_s: how long one candidate may be timed
     """
 
     alpha: float
@@ -50,8 +50,16 @@ class Rules:
 
 
 @dataclass(slots=True)
-class _Record:
-    """One candidate's sessions so far."""
+class _TimedCandidate:
+    """A candidate's sessions so far.
+
+    replicates: one session of each benchmark, each
+    seconds: how long they took
+    charged_s: the part of the budget that was used
+    waited_s: how long the host lock was waited for
+    rejection: set if the candidate failed, or could not be timed
+    vetoes: reasons against adopting it
+    """
 
     replicates: list[Replicate] = field(default_factory=list)
     seconds: float = 0.0
@@ -60,28 +68,28 @@ class _Record:
     rejection: Rejection | None = None
     vetoes: tuple[str, ...] = ()
 
-    def add(self, heat: Heat) -> None:
-        self.replicates += heat.replicates
-        self.seconds += heat.seconds
-        self.charged_s += heat.charged_s
-        self.waited_s += heat.waited_s
-        self.rejection = heat.rejection
+    def add(self, batch: SessionBatch) -> None:
+        self.replicates += batch.replicates
+        self.seconds += batch.seconds
+        self.charged_s += batch.charged_s
+        self.waited_s += batch.waited_s
+        self.rejection = batch.rejection
 
-    def give_up(self, rules: Rules, alpha: float, when: str = "before that") -> Rejection:
-        """Why it is out; if that is no fault of its own, with what its sessions said before."""
+    def give_up(self, rules: DecisionRules, alpha: float, when: str = "before that") -> Rejection:
+        """Return the rejection; if the arena is to blame, with the result of earlier sessions."""
         assert self.rejection is not None
-        known = self.summarise(rules, alpha)
-        if self.rejection.reason != Reason.EVALUATOR or known is None:
+        measured = self.summarize(rules, alpha)
+        if self.rejection.reason != Reason.EVALUATOR or measured is None:
             return self.rejection
-        told = estimate_text(known.estimate) or "too few to say anything"
+        result = estimate_text(measured.estimate) or "too few to say anything"
         count = len(self.replicates)
         sessions = f"its {count} session{'s' if count > 1 else ''} {when}"
-        return replace(self.rejection, message=f"{self.rejection.message}; {sessions}: {told}")
+        return replace(self.rejection, message=f"{self.rejection.message}; {sessions}: {result}")
 
-    def summarise(self, rules: Rules, alpha: float, *notes: str) -> Measurement | None:
+    def summarize(self, rules: DecisionRules, alpha: float, *notes: str) -> Measurement | None:
         if not self.replicates:
             return None
-        return summarise(
+        return summarize(
             self.replicates,
             alpha=alpha,
             min_effect=rules.min_effect,
@@ -95,32 +103,34 @@ async def measure(
     timer: Timer,
     name: str,
     changes: Changes | None,
-    rules: Rules,
+    rules: DecisionRules,
     *,
     label: str = "",
     watcher: Watcher | None = None,
 ) -> Measurement | Rejection:
-    """Time one candidate against the base until something can be said, or the budget ends.
+    """Time one candidate against the base until it is decided, or the budget ends.
 
-    Raises `NoRoomError` if the disk is full: whoever goes on would time nothing else.
+    changes: the candidate; None for the base itself
+    label: determines the inputs, so that another measurement of the candidate gets others
 
-    label: keeps its inputs apart from those of other measurements of the same candidate
+    Returns a rejection if the candidate failed. Raises `NoRoomError` if the disk is full: no other
+    candidate could be timed either.
     """
-    record = _Record()
+    record = _TimedCandidate()
     while (goal := next_look(len(record.replicates))) is not None:
         done = len(record.replicates)
         left_s = rules.budget_s - record.charged_s
         record.add(await _run(timer, changes, f"{label}/{name}", done, goal - done, left_s))
         if record.rejection is not None:
             return record.give_up(rules, rules.alpha)
-        _tell(watcher, name, record, rules)
-        found = look(
-            statistics_of(record.replicates), alpha=rules.alpha, min_effect=rules.min_effect
+        _report(watcher, name, record, rules)
+        state = interim_look(
+            replicate_statistics(record.replicates), alpha=rules.alpha, min_effect=rules.min_effect
         )
         is_spent = len(record.replicates) < goal or record.charged_s >= rules.budget_s
-        if found.is_decided or is_spent:
+        if state.is_decided or is_spent:
             break
-    measured = record.summarise(rules, rules.alpha, *_tell_budget(record, rules))
+    measured = record.summarize(rules, rules.alpha, *_budget_notes(record, rules))
     assert measured is not None
     return measured
 
@@ -128,18 +138,18 @@ async def measure(
 async def race(
     timer: Timer,
     candidates: Mapping[str, Changes],
-    rules: Rules,
+    rules: DecisionRules,
     *,
     watcher: Watcher | None = None,
 ) -> dict[str, Measurement | Rejection]:
-    """Time many candidates until it is clear which is the best; that one is measured again.
+    """Time several candidates until the best is known, then confirm that one.
 
-    What is said of the winner comes of fresh sessions alone, since it was picked for doing well;
-    what is said of the others, of their part in the race, and holds for all of them at once. A full
-    disk costs those their verdict who can't be put in place any more, and nobody else.
+    The winner's result comes from fresh sessions alone, since it was selected for doing well. The
+    results of the others come from the race, and hold for all of them simultaneously. If the disk
+    is full, only the candidates that can't be staged any more stay without a verdict.
     """
     names = list(candidates)
-    records = {name: _Record() for name in names}
+    records = {name: _TimedCandidate() for name in names}
     runners = Race(len(names), alpha=rules.alpha, min_effect=rules.min_effect)
     while (heat := runners.next_heat()) is not None:
         name = names[heat.runner]
@@ -147,100 +157,103 @@ async def race(
         done = len(record.replicates)
         left_s = max(rules.budget_s - record.charged_s, 0.0)
         try:
-            found = await _run(timer, candidates[name], f"race/{name}", done, heat.sessions, left_s)
+            batch = await _run(timer, candidates[name], f"race/{name}", done, heat.sessions, left_s)
         except NoRoomError as error:
-            found = Heat(rejection=untimed(error))
-        record.add(found)
+            batch = SessionBatch(rejection=untimed(error))
+        record.add(batch)
         if record.rejection is not None:
             runners.withdraw(heat.runner)
             continue
-        so_far = _tell(watcher, name, record, rules)
+        so_far = _report(watcher, name, record, rules)
         if so_far is not None and so_far.vetoes:  # it can't be adopted, so it must not win
             record.vetoes = so_far.vetoes
             runners.withdraw(heat.runner)
             continue
-        runners.tell(heat.runner, statistics_of(found.replicates))
-        if len(found.replicates) < heat.sessions:  # its budget ended
+        runners.record(heat.runner, replicate_statistics(batch.replicates))
+        if len(batch.replicates) < heat.sessions:  # its budget ended
             runners.stop()
     results: dict[str, Measurement | Rejection] = {}
     for name, standing in zip(names, runners.standings, strict=True):
-        results[name] = _settle(records[name], standing, names, rules)
+        results[name] = _conclude(records[name], standing, names, rules)
     if runners.winner is not None:
         best = names[runners.winner]
         try:
-            again = await measure(
+            fresh = await measure(
                 timer, best, candidates[best], rules, label="final", watcher=watcher
             )
         except NoRoomError as error:
-            again = untimed(error)
-        results[best] = _confirm(records[best], again, rules, rules.alpha / len(names))
+            fresh = untimed(error)
+        results[best] = _confirm(records[best], fresh, rules, rules.alpha / len(names))
     return results
 
 
 def _confirm(
-    raced: _Record, again: Measurement | Rejection, rules: Rules, alpha: float
+    raced: _TimedCandidate, fresh: Measurement | Rejection, rules: DecisionRules, alpha: float
 ) -> Measurement | Rejection:
-    """The winner, by its fresh sessions; where we couldn't take them, what it led the race with."""
-    if isinstance(again, Measurement):
+    """Return the winner's result from fresh sessions; a rejection if there are none."""
+    if isinstance(fresh, Measurement):
         return replace(
-            again,
+            fresh,
             is_confirmed=bool(raced.replicates),
-            seconds=again.seconds + raced.seconds,
-            waited_s=again.waited_s + raced.waited_s,
+            seconds=fresh.seconds + raced.seconds,
+            waited_s=fresh.waited_s + raced.waited_s,
         )
-    raced.rejection = again
+    raced.rejection = fresh
     return raced.give_up(rules, alpha, "in the race")
 
 
 async def _run(
     timer: Timer, changes: Changes | None, label: str, first: int, count: int, budget_s: float
-) -> Heat:
-    """Sessions; what is our own fault costs this candidate its verdict, and nobody else theirs."""
+) -> SessionBatch:
+    """Run sessions; an error of the arena becomes a rejection of this candidate alone."""
     try:
         return await timer.run(changes, label, first, count, budget_s)
     except NoRoomError:
         raise
     except FairtrialError as error:
-        return Heat(rejection=untimed(error))
+        return SessionBatch(rejection=untimed(error))
     except OSError as error:
-        found = as_lab_error(error)
-        if isinstance(found, NoRoomError):
-            raise found from error
-        return Heat(rejection=untimed(error))
+        explained = as_lab_error(error)
+        if isinstance(explained, NoRoomError):
+            raise explained from error
+        return SessionBatch(rejection=untimed(error))
 
 
 def untimed(error: Exception) -> Rejection:
-    """What to say of a candidate that could not be timed, and not through its own fault."""
+    """Return a rejection for a candidate that the arena could not time."""
     return Rejection(Reason.EVALUATOR, f"it could not be timed: {error}")
 
 
-def _settle(
-    record: _Record, standing: Standing, names: Sequence[str], rules: Rules
+def _conclude(
+    record: _TimedCandidate, standing: Standing, names: Sequence[str], rules: DecisionRules
 ) -> Measurement | Rejection:
+    """Return the result of one candidate's sessions in the race."""
     alpha = rules.alpha / len(names)
     if record.rejection is not None:
         return record.give_up(rules, alpha)
     rival = "" if standing.rival is None else f" ({names[standing.rival]})"
     raced = f"out of the race after {len(record.replicates)} sessions: {standing.state}{rival}"
-    notes = () if standing.state in (State.RUNNING, State.WITHDRAWN) else (raced,)
-    measured = record.summarise(rules, alpha, *notes)
+    notes = () if standing.state in (RunnerState.RUNNING, RunnerState.WITHDRAWN) else (raced,)
+    measured = record.summarize(rules, alpha, *notes)
     if measured is None:
         nothing = ("it had no session",)
         return Measurement(verdict=Verdict.INCONCLUSIVE, estimate=None, notes=nothing)
-    if record.vetoes:  # what kept it from winning still speaks against it, by wider bounds or not
+    if record.vetoes:  # they kept it from winning, so they stay, even if wider bounds dropped them
         return replace(measured, adopt=False, vetoes=record.vetoes)
     return measured
 
 
-def _tell(watcher: Watcher | None, name: str, record: _Record, rules: Rules) -> Measurement | None:
-    """How it stands, for whoever watches."""
-    measured = record.summarise(rules, rules.alpha)
+def _report(
+    watcher: Watcher | None, name: str, record: _TimedCandidate, rules: DecisionRules
+) -> Measurement | None:
+    """Call the watcher with the current estimate; return the current measurement."""
+    measured = record.summarize(rules, rules.alpha)
     if watcher is not None and measured is not None:
         watcher(name, len(record.replicates), measured.estimate)
     return measured
 
 
-def _tell_budget(record: _Record, rules: Rules) -> list[str]:
+def _budget_notes(record: _TimedCandidate, rules: DecisionRules) -> list[str]:
     if len(record.replicates) >= LOOKS[0]:
         return []
     return [

@@ -1,4 +1,4 @@
-"""A picture of what the clock said: a row for each candidate and interval (extra `report`)."""
+"""A plot of the estimates: a row with an interval for each candidate (extra `report`)."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ TICKS = (
 """Round ratios, the best first."""
 CLOSEST = 0.075
 """How close two ticks may be, as a share of the axis."""
-LOOKS = {
+STYLES = {
     Verdict.FASTER: ("#1a7f37", "o"),
     Verdict.SLOWER: ("#c4302b", "s"),
     Verdict.EQUIVALENT: ("#2f6fb0", "D"),
     Verdict.INCONCLUSIVE: ("#8a6d00", "^"),
 }
-"""Colours that can be told apart by most, and markers for all others."""
+"""Colors that most people can distinguish, and markers for all others."""
 
 
 @dataclass(frozen=True, slots=True)
 class IntervalRow:
-    """A row of the picture.
+    """A row of the plot.
 
-    label: what it is of
-    verdict: gives it its colour
+    label: the name of the candidate or benchmark
+    verdict: determines its color
     estimate: the point and its bounds; None where there were too few sessions
     is_part: whether it is one benchmark of the candidate above it
     """
@@ -60,7 +60,7 @@ class IntervalRow:
 
 
 def interval_rows(measurements: Mapping[str, Measurement]) -> list[IntervalRow]:
-    """A row for each candidate and, where there are several benchmarks, one for each of them."""
+    """Return a row for each candidate, and for each benchmark where there are several."""
     return list(_rows(measurements))
 
 
@@ -73,7 +73,7 @@ def _rows(measurements: Mapping[str, Measurement]) -> Iterator[IntervalRow]:
 
 
 def check_plot_path(path: Path) -> None:
-    """Refuse a picture that can't be made, before any work is done for it."""
+    """Raise `StudyError` if a plot can't be written to a file of this name."""
     if path.suffix not in FORMATS:
         message = f"{path}: a picture can't be made in the format '{path.suffix}'"
         raise StudyError(Mistake((), message, f"end the name in {' or '.join(FORMATS)}"))
@@ -86,23 +86,23 @@ def check_plot_path(path: Path) -> None:
 def plot_intervals(
     path: Path, rows: Sequence[IntervalRow], *, min_effect: float = 0.02, title: str = ""
 ) -> None:
-    """Draw the rows into a PNG or SVG file, complete or not at all.
+    """Plot the rows into a PNG or SVG file, atomically.
 
     min_effect: the smallest effect of interest, drawn as a band around 1
-    title: what stands above
+    title: the title of the plot
     """
     check_plot_path(path)
     import matplotlib
 
-    # The same rows make the same bytes. A sign that the font lacks becomes a box, which is enough.
+    # The same rows give the same bytes. A character that the font lacks becomes a box.
     with matplotlib.rc_context({"svg.hashsalt": "fairtrial"}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         figure = _draw(rows[:MOST_ROWS], min_effect, title, len(rows))
-        drawn = io.BytesIO()
+        buffer = io.BytesIO()
         metadata = {"Date": None} if path.suffix == ".svg" else {"Software": None}
-        figure.savefig(drawn, format=path.suffix[1:], dpi=DOTS_PER_IN, metadata=metadata)
+        figure.savefig(buffer, format=path.suffix[1:], dpi=DOTS_PER_IN, metadata=metadata)
     with atomic_write(path) as file:
-        file.buffer.write(drawn.getvalue())
+        file.buffer.write(buffer.getvalue())
 
 
 def _draw(rows: Sequence[IntervalRow], min_effect: float, title: str, total: int) -> Figure:
@@ -117,8 +117,8 @@ def _draw(rows: Sequence[IntervalRow], min_effect: float, title: str, total: int
     axes.set_ylim(max(len(rows), 1) - 0.4, -0.6)  # the first row on top
     axes.axvspan(1 / (1 + min_effect), 1 + min_effect, color="#e4e4e4", zorder=0)
     axes.axvline(1, color="#555555", linewidth=1, zorder=1)
-    for place, row in enumerate(rows):
-        _draw_row(axes, place, row, low, high)
+    for index, row in enumerate(rows):
+        _draw_row(axes, index, row, low, high)
     _label(axes, rows, choose_ticks(low, high))
     shown = [f"the first {len(rows):,} of {total:,}"] if total > len(rows) else []
     heading = axes.set_title("; ".join([on_one_line(title, 80), *shown]).strip("; "), fontsize=10)
@@ -127,24 +127,24 @@ def _draw(rows: Sequence[IntervalRow], min_effect: float, title: str, total: int
     return figure
 
 
-def _draw_row(axes: Axes, place: int, row: IntervalRow, low: float, high: float) -> None:
-    colour, marker = LOOKS.get(row.verdict, ("#555555", "o"))
-    told = "too few sessions"
+def _draw_row(axes: Axes, index: int, row: IntervalRow, low: float, high: float) -> None:
+    color, marker = STYLES.get(row.verdict, ("#555555", "o"))
+    text = "too few sessions"
     if row.estimate is not None:
-        found = row.estimate
-        left, right = max(found.low, low), min(found.high, high)
+        estimate = row.estimate
+        left, right = max(estimate.low, low), min(estimate.high, high)
         width = 1.2 if row.is_part else 2
-        axes.plot([left, right], [place, place], color=colour, linewidth=width, zorder=2)
-        point = min(max(found.ratio, low), high)
+        axes.plot([left, right], [index, index], color=color, linewidth=width, zorder=2)
+        point = min(max(estimate.ratio, low), high)
         axes.plot(
-            [point], [place], marker=marker, color=colour, markersize=4 if row.is_part else 6,
+            [point], [index], marker=marker, color=color, markersize=4 if row.is_part else 6,
             linestyle="", zorder=3, clip_on=False,
         )  # fmt: skip
-        told = estimate_text(found)
+        text = estimate_text(estimate)
     size = 7 if row.is_part else 8
     axes.text(
-        1.01, place, told, transform=axes.get_yaxis_transform(), fontsize=size, va="center",
-        color=colour,
+        1.01, index, text, transform=axes.get_yaxis_transform(), fontsize=size, va="center",
+        color=color,
     )  # fmt: skip
 
 
@@ -171,11 +171,11 @@ def _add_legend(figure: Figure, rows: Sequence[IntervalRow], min_effect: float) 
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    there = {row.verdict for row in rows}
+    verdicts = {row.verdict for row in rows}
     handles: list[Any] = [
-        Line2D([], [], color=colour, marker=marker, markersize=5, label=verdict.value)
-        for verdict, (colour, marker) in LOOKS.items()
-        if verdict in there
+        Line2D([], [], color=color, marker=marker, markersize=5, label=verdict.value)
+        for verdict, (color, marker) in STYLES.items()
+        if verdict in verdicts
     ]
     handles.append(Patch(color="#e4e4e4", label=f"± {100 * min_effect:g} %"))
     figure.legend(
@@ -184,7 +184,7 @@ def _add_legend(figure: Figure, rows: Sequence[IntervalRow], min_effect: float) 
 
 
 def _shorten(label: str) -> str:
-    """Short enough, with its last letters: names often differ only there."""
+    """Shorten a label in the middle: names often differ only at their end."""
     text = on_one_line(label, 10 * LONGEST_LABEL)
     if len(text) <= LONGEST_LABEL:
         return text
@@ -193,22 +193,22 @@ def _shorten(label: str) -> str:
 
 
 def find_range(rows: Sequence[IntervalRow], min_effect: float) -> tuple[float, float]:
-    """From where to where the axis goes: all bounds, and the band, with some room beside it."""
+    """Return the limits of the axis: all bounds and the band, with a margin."""
     band = (1 + min_effect) ** 2
-    found = [row.estimate for row in rows if row.estimate is not None]
-    low = min([1 / band, *(each.low for each in found)])
-    high = max([band, *(each.high for each in found)])
+    estimates = [row.estimate for row in rows if row.estimate is not None]
+    low = min([1 / band, *(estimate.low for estimate in estimates)])
+    high = max([band, *(estimate.high for estimate in estimates)])
     low, high = max(low, 1 / WIDEST), min(high, WIDEST)
-    room = (high / low) ** 0.03
-    return low / room, high * room
+    margin = (high / low) ** 0.03
+    return low / margin, high * margin
 
 
 def choose_ticks(low: float, high: float) -> list[float]:
-    """1 and round ratios on both sides of it, no two of them too close to be read."""
+    """Return 1 and round ratios on both sides of it, far enough apart to be readable."""
     span = math.log(high / low)
     chosen: list[float] = []
     for tick in TICKS:
-        is_clear = all(abs(math.log(tick / each)) >= CLOSEST * span for each in chosen)
+        is_clear = all(abs(math.log(tick / other)) >= CLOSEST * span for other in chosen)
         if low <= tick <= high and is_clear:
             chosen.append(tick)
     return sorted(chosen)

@@ -1,7 +1,7 @@
-"""A benchmark that is ready: it knows how long the base takes.
+"""Prepared benchmarks: those whose base has been timed alone.
 
-Two kinds, one shape: `prepare_...(benchmark, duel)` times the base alone and returns a `Meter`;
-`Meter.run` runs one session of base and candidate.
+There are several kinds. A function `prepare_...(benchmark, setup)` times the base alone and returns
+a `PreparedBenchmark`; its method `run` runs one session of base and candidate.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from fairtrial.arena.stage import Stage
 
 
 @dataclass(frozen=True, slots=True)
-class Duel:
-    """Two slots that are to be timed against each other, and where.
+class TimingSetup:
+    """Two slots that are timed against each other.
 
     base: the slot with the base, read-only
-    candidate: the slot with the candidate, read-only; the base's own while a meter is prepared
-    cores: which cores the timed processes use
-    seed: secret; all that is drawn in a session comes of it and of the session's number
+    candidate: the slot with the candidate, read-only; the base's own while a benchmark is prepared
+    cores: the cores that the timed processes are pinned to
+    seed: secret; with the session's number it seeds all that is drawn in a session
     """
 
     base: Stage
@@ -29,27 +29,28 @@ class Duel:
     seed: str
 
 
-class Meter(Protocol):
-    """A prepared benchmark."""
+class PreparedBenchmark(Protocol):
+    """A benchmark that is ready to time candidates."""
 
     @property
     def name(self) -> str:
-        """The benchmark's."""
+        """The benchmark's name."""
         ...
 
     @property
     def session_s(self) -> float:
-        """How long a session takes, about."""
+        """About how long a session takes."""
         ...
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What people should know of how it went with the base."""
+        """Remarks for people on the base and its timing."""
         ...
 
-    async def run(self, duel: Duel, number: int) -> Session:
-        """One session; never raises for what a candidate does: the session says so.
+    async def run(self, setup: TimingSetup, number: int) -> Session:
+        """Run one session; the caller holds the host lock exclusively.
 
-        Who calls it holds the host's exclusive lock.
+        A failure of the candidate becomes the session's `rejection`. Raises `LabError` if the base
+        fails.
         """
         ...

@@ -1,4 +1,4 @@
-"""Every sample that was timed, as a table: what the verdicts can be computed from again."""
+"""The table of all timed samples, from which verdicts can be recomputed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fairtrial.arena.model.timings import Measurement, Sample
-from fairtrial.arena.timing.stats.sequential import Look, look
+from fairtrial.arena.timing.stats.sequential import SessionLook, interim_look
 from fairtrial.arena.timing.stats.session_ratio import mean_ratio, session_cpu_ratio, session_ratio
 from fairtrial.core import (
     Mistake,
@@ -34,12 +34,12 @@ CHUNK_ROWS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class SampleRow:
-    """A sample, and whose it is.
+    """A row of the table.
 
     candidate: the candidate's name
-    benchmark: what was timed
+    benchmark: the benchmark's name
     session: the number of the session
-    sample: what was measured
+    sample: the measured sample
     """
 
     candidate: str
@@ -50,18 +50,18 @@ class SampleRow:
 
 @dataclass(frozen=True, slots=True)
 class Recomputed:
-    """What the samples of a candidate say.
+    """The result of a candidate, recomputed from its samples.
 
-    overall: of all its benchmarks: the means of their statistics, session by session
-    benchmarks: of each alone
+    overall: over all benchmarks, from the mean of their statistics in each session
+    benchmarks: of each benchmark alone
     """
 
-    overall: Look
-    benchmarks: Mapping[str, Look]
+    overall: SessionLook
+    benchmarks: Mapping[str, SessionLook]
 
 
 def check_samples_path(path: Path) -> None:
-    """Refuse a file that samples can't be written to, before any work is done for it."""
+    """Raise `StudyError` if samples can't be written to a file of this name."""
     if path.suffix not in FORMATS:
         message = f"{path}: samples can't be written in the format '{path.suffix}'"
         raise StudyError(Mistake((), message, f"end the name in {' or '.join(FORMATS)}"))
@@ -72,7 +72,7 @@ def check_samples_path(path: Path) -> None:
 
 
 def write_samples(path: Path, measurements: Mapping[str, Measurement]) -> int:
-    """Write all samples of all candidates, complete or not at all; returns how many there are.
+    """Write all samples of all candidates atomically; return their number.
 
     measurements: by the name of the candidate
     """
@@ -94,15 +94,15 @@ def _rows(measurements: Mapping[str, Measurement]) -> Iterator[tuple[Any, ...]]:
         candidate = _storable(name)
         for session in measurement.sessions:
             benchmark = _storable(session.benchmark)
-            for each in session.samples:
+            for sample in session.samples:
                 yield (
-                    candidate, benchmark, session.number, each.round, each.position, each.arm,
-                    each.calls, each.wall_s, each.cpu_s, each.is_kept,
+                    candidate, benchmark, session.number, sample.round, sample.position,
+                    sample.arm, sample.calls, sample.wall_s, sample.cpu_s, sample.is_kept,
                 )  # fmt: skip
 
 
 def _storable(name: str) -> str:
-    """A name that any table can hold: names of files may hold what is no text."""
+    """Escape the undecodable bytes that names of files may contain."""
     return name.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -114,33 +114,32 @@ def _parquet(rows: Sequence[Sequence[Any]]) -> bytes:
     types = (text, text, whole, whole, whole, text, whole, number, number, pa.bool_())
     columns = list(zip(*rows, strict=True)) or [()] * len(COLUMNS)
     arrays = [pa.array(values, kind) for values, kind in zip(columns, types, strict=True)]
-    written = io.BytesIO()
-    pq.write_table(pa.Table.from_arrays(arrays, names=list(COLUMNS)), written)
-    return written.getvalue()
+    buffer = io.BytesIO()
+    pq.write_table(pa.Table.from_arrays(arrays, names=list(COLUMNS)), buffer)
+    return buffer.getvalue()
 
 
 def read_samples(path: Path) -> list[SampleRow]:
-    """The samples of a table that `write_samples` wrote."""
+    """Read a table that `write_samples` wrote; raises `StudyError` if it can't be read."""
     if path.suffix == ".parquet":
         require_pyarrow()
     try:
-        read = list(_read_parquet(path) if path.suffix == ".parquet" else _read_csv(path))
+        return list(_read_parquet(path) if path.suffix == ".parquet" else _read_csv(path))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise StudyError(f"can't be read: {reason}", source=str(path)) from error
-    return read
 
 
 def _read_csv(path: Path) -> Iterator[SampleRow]:
     with path.open(encoding="utf-8", newline="") as file, unlimited_csv_fields():
         lines = csv.reader(file)
         header = next(lines, [])
-        places = _find_columns(path, header)
+        columns = _find_columns(path, header)
         for line in lines:
             try:
                 if len(line) != len(header):
                     raise ValueError(f"it has {len(line)} cells, the header {len(header)}")
-                yield _sample_row([line[place] for place in places])
+                yield _parse_row([line[column] for column in columns])
             except ValueError as error:
                 mistake = Mistake((), f"is no sample: {error}", line=lines.line_num)
                 raise StudyError(mistake, source=str(path)) from None
@@ -159,14 +158,14 @@ def _read_parquet(path: Path) -> Iterator[SampleRow]:
     columns = [table.column(name).to_pylist() for name in COLUMNS]
     for number, values in enumerate(zip(*columns, strict=True), 1):
         try:
-            yield _sample_row(["" if value is None else str(value) for value in values])
+            yield _parse_row(["" if value is None else str(value) for value in values])
         except ValueError as error:
             message = f"row {number} is no sample: {error}"
             raise StudyError(message, source=str(path)) from None
 
 
 def _find_columns(path: Path, header: Sequence[str]) -> list[int]:
-    """Where the columns are; they may stand in any order, with others between them."""
+    """Return the indices of the columns, which may be in any order, with others between them."""
     missing = [name for name in COLUMNS if name not in header]
     if missing:
         message = f"is no table of samples: it has no column {', '.join(missing)}"
@@ -174,7 +173,7 @@ def _find_columns(path: Path, header: Sequence[str]) -> list[int]:
     return [header.index(name) for name in COLUMNS]
 
 
-def _sample_row(cells: Sequence[str]) -> SampleRow:
+def _parse_row(cells: Sequence[str]) -> SampleRow:
     candidate, benchmark, session, in_round, position, arm, calls, wall_s, cpu_s, is_kept = cells
     if arm not in ("base", "candidate"):
         raise ValueError(f"arm must be base or candidate, got {arm!r}")
@@ -204,40 +203,48 @@ Statistics = dict[str, dict[str, dict[int, float]]]
 def session_statistics(
     rows: Iterable[SampleRow], clock: Literal["wall", "cpu"] = "wall"
 ) -> Statistics:
-    """The statistic of every session; without those that were broken off before their first round.
+    """Return the statistic of every session that has a complete round.
 
-    clock: the clock on the wall, which decides, or CPU time, where it is known
+    clock: wall time, which decides, or CPU time, where it is known
     """
     samples: dict[tuple[str, str, int], list[Sample]] = {}
     for row in rows:
         samples.setdefault((row.candidate, row.benchmark, row.session), []).append(row.sample)
-    found: Statistics = {}
-    for (candidate, benchmark, number), taken in samples.items():
-        told = found.setdefault(candidate, {}).setdefault(benchmark, {})
-        statistic = session_ratio(taken) if clock == "wall" else session_cpu_ratio(taken)
+    statistics: Statistics = {}
+    compute = session_ratio if clock == "wall" else session_cpu_ratio
+    for (candidate, benchmark, number), session_samples in samples.items():
+        by_session = statistics.setdefault(candidate, {}).setdefault(benchmark, {})
+        statistic = compute(session_samples)
         if statistic is not None:
-            told[number] = statistic
-    return found
+            by_session[number] = statistic
+    return statistics
 
 
 def recompute(
     path: Path, *, alpha: float | Mapping[str, float], min_effect: float
 ) -> dict[str, Recomputed]:
-    """What may be said of every candidate, from the table alone.
+    """Recompute the result of every candidate from the table alone.
 
     alpha: the problem's; or each candidate's by name, since those that raced share it
     min_effect: the problem's
     """
-    found = {}
+    results = {}
     for candidate, benchmarks in session_statistics(read_samples(path)).items():
         level = alpha[candidate] if isinstance(alpha, Mapping) else alpha
         numbers = sorted(set.intersection(*map(set, benchmarks.values())))
-        means = [mean_ratio([each[number] for each in benchmarks.values()]) for number in numbers]
-        found[candidate] = Recomputed(
-            overall=look(means, alpha=level, min_effect=min_effect),
+        means = [
+            mean_ratio([by_session[number] for by_session in benchmarks.values()])
+            for number in numbers
+        ]
+        results[candidate] = Recomputed(
+            overall=interim_look(means, alpha=level, min_effect=min_effect),
             benchmarks={
-                name: look([each[n] for n in sorted(each)], alpha=level, min_effect=min_effect)
-                for name, each in benchmarks.items()
+                name: interim_look(
+                    [by_session[number] for number in sorted(by_session)],
+                    alpha=level,
+                    min_effect=min_effect,
+                )
+                for name, by_session in benchmarks.items()
             },
         )
-    return found
+    return results

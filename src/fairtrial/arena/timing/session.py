@@ -1,6 +1,7 @@
-"""Taking turns: one session of two workers, as our side of the two lines sees it.
+"""One session: two workers take turns with samples, driven over their channels.
 
-All of it blocks and runs in a thread. Time comes from the lines alone, so that tests can give it.
+All of it blocks and runs in a thread. Times come from the channels alone, so that tests can
+simulate them.
 """
 
 from __future__ import annotations
@@ -13,44 +14,49 @@ from typing import Protocol
 
 from fairtrial.arena.checks.worker_reports import read_line
 from fairtrial.arena.model.timings import Arm, Pair, Sample
-from fairtrial.arena.timing.worker_channel import LineError, Reply
+from fairtrial.arena.timing.worker_channel import ChannelError, WorkerReply
 
 EMPTY_TURNS = 7
 USUAL = 1.1
-"""How many times what a turn usually takes all turns may take on average; what is beyond that was
-done once, and belongs to start-up."""
+"""How many times the median turn all turns may take on average; time beyond that was spent once,
+and counts as start-up."""
 ARMS: tuple[Arm, Arm] = ("base", "candidate")
 Differ = Callable[[int, bytes, bytes], bool]
-"""Whether two reports of one call say different things: which input, and both as JSON lines."""
+"""Whether two results of one call differ: the index of its input, and both as JSON lines."""
 
 
-class Talk(Protocol):
-    """A line to a worker, as far as turns need one."""
+class TurnChannel(Protocol):
+    """What a session needs of a worker channel."""
 
-    def ask(self, letter: bytes, payload: bytes = b"", *, timeout_s: float) -> Reply:
-        """Ask, and wait for the reply."""
+    def ask(self, letter: bytes, payload: bytes = b"", *, timeout_s: float) -> WorkerReply:
+        """Send a request and wait for the reply."""
         ...
 
     def cpu_s(self) -> float | None:
-        """CPU time of the worker so far."""
+        """Return the CPU time of the worker so far."""
         ...
 
 
 class ArmError(Exception):
-    """One of the two can't go on: whose fault, and what there is to say."""
+    """A worker can't go on.
 
-    def __init__(self, arm: Arm, why: str, error: LineError | None = None) -> None:
+    arm: whose worker
+    why: what happened
+    error: the channel's error, if that was the cause
+    """
+
+    def __init__(self, arm: Arm, why: str, error: ChannelError | None = None) -> None:
         super().__init__(why)
         self.arm, self.why, self.error = arm, why, error
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """How a session goes.
+    """The size of a session.
 
     job: what a worker loads
-    calls: how many calls a sample is
-    rounds: how many rounds there are, the first of which may not count
+    calls: calls per sample
+    rounds: number of rounds, with the discarded ones
     discarded: how many rounds at the beginning don't count
     timeout_s: how long a single reply may take
     """
@@ -63,11 +69,24 @@ class Schedule:
 
 
 @dataclass(slots=True)
-class _Arm:
-    """One worker while the session lasts."""
+class _ArmState:
+    """One worker during a session.
+
+    arm: whose worker
+    channel: the channel to it
+    timeout_s: how long a single reply may take
+    startup_s: CPU time of its start and its imports
+    files: the files that it has imported
+    cpu_at_rest: its CPU time at the end of its last turn
+    spent: CPU time of each turn, with the time since the one before
+    outside: time of each turn that was not in its sample
+    stalled: time of each turn in which its replies were waited for though it used no CPU
+    stalled_at_first_s: the same while it was loaded
+    going_through: share of each sample that was spent iterating over results
+    """
 
     arm: Arm
-    talk: Talk
+    channel: TurnChannel
     timeout_s: float
     startup_s: float = 0.0
     files: tuple[str, ...] = ()
@@ -78,84 +97,84 @@ class _Arm:
     stalled_at_first_s: float = 0.0
     going_through: list[float] = field(default_factory=list)
 
-    def ask(self, letter: bytes, payload: bytes = b"") -> Reply:
+    def ask(self, letter: bytes, payload: bytes = b"") -> WorkerReply:
         try:
-            return self.talk.ask(letter, payload, timeout_s=self.timeout_s)
-        except LineError as error:
+            return self.channel.ask(letter, payload, timeout_s=self.timeout_s)
+        except ChannelError as error:
             raise ArmError(self.arm, str(error), error) from None
 
     def load(self, job: bytes) -> None:
-        """Import the function; start-up is what the interpreter took, and this."""
-        before_s = self.talk.cpu_s() or 0.0
+        """Import the function; start-up is the interpreter's start and this."""
+        before_s = self.channel.cpu_s() or 0.0
         reply = self.ask(b"L", job)
         used_s = reply.wall_s if reply.cpu_s is None else reply.cpu_s
         self.startup_s = before_s + used_s
         self.stalled_at_first_s = max(0.0, reply.wall_s - used_s)
         self._rest()
-        told = read_line(reply.payload)
-        files = told.get("files")
+        report = read_line(reply.payload)
+        files = report.get("files")
         if not isinstance(files, list):
-            raise ArmError(self.arm, f"it can't be loaded: {told.get('failed')!r}")
+            raise ArmError(self.arm, f"it can't be loaded: {report.get('failed')!r}")
         self.files = tuple(file for file in files if isinstance(file, str))
 
-    def take_turn(self, inputs: Sequence[bytes]) -> tuple[Reply, list[bytes]]:
-        """One sample: get the inputs ready, go, tell what came of it."""
+    def take_turn(self, inputs: Sequence[bytes]) -> tuple[WorkerReply, list[bytes]]:
+        """Run one sample: send inputs, call, fetch results; return the timed reply and results."""
         idle_s = self._rest()
         ready = self.ask(b"I", b"\n".join(inputs))
-        gone = self.ask(b"G")
-        told = self.ask(b"C")
+        called = self.ask(b"G")
+        collected = self.ask(b"C")
         busy_s = self._rest()
-        *lines, closing = told.payload.split(b"\n")
+        *lines, closing = collected.payload.split(b"\n")
         if len(lines) != len(inputs):
             raise ArmError(self.arm, f"{len(lines)} results of {len(inputs)} calls were reported")
-        if idle_s is None or busy_s is None or gone.cpu_s is None:
-            self.outside.append(ready.wall_s + told.wall_s)
-        else:  # what others do on the machine doesn't make CPU time longer
+        if idle_s is None or busy_s is None or called.cpu_s is None:
+            self.outside.append(ready.wall_s + collected.wall_s)
+        else:  # other programs on the machine don't add to CPU time
             self.spent.append(idle_s + busy_s)
-            self.outside.append(max(0.0, idle_s + busy_s - gone.cpu_s))
-            used_s = (ready.cpu_s or 0.0) + (told.cpu_s or 0.0)
-            self.stalled.append(max(0.0, ready.wall_s + told.wall_s - used_s))
+            self.outside.append(max(0.0, idle_s + busy_s - called.cpu_s))
+            used_s = (ready.cpu_s or 0.0) + (collected.cpu_s or 0.0)
+            self.stalled.append(max(0.0, ready.wall_s + collected.wall_s - used_s))
         through_s = read_line(closing).get("going_through_s", 0.0)
-        share = through_s / gone.wall_s if isinstance(through_s, float) and gone.wall_s else 0.0
+        share = through_s / called.wall_s if isinstance(through_s, float) and called.wall_s else 0.0
         self.going_through.append(min(max(share, 0.0), 1.0))
-        return gone, lines
+        return called, lines
 
     def take_empty_turn(self) -> tuple[float, float | None]:
-        """What it takes to ask and to reply, when there is nothing to do between."""
+        """Return wall and CPU time of a request and its reply without any call."""
         self.ask(b"I")
-        gone = self.ask(b"G")
+        called = self.ask(b"G")
         self._rest()
-        return gone.wall_s, gone.cpu_s
+        return called.wall_s, called.cpu_s
 
     def settling_s(self, skipped: int) -> float:
-        """CPU time of single turns beyond what the others take: work of the first call, say.
+        """Return the CPU time of single turns beyond the usual one, e.g. of the first call.
 
         The median over rounds doesn't show it, whichever turns it falls into.
         """
         return max(0.0, sum(self.spent) - USUAL * _median(self.spent[skipped:]) * len(self.spent))
 
     def stalled_s(self, skipped: int) -> float:
-        """How long it let us wait per round, with what it took to be loaded."""
+        """Return how long its replies were waited for per round, with a share of the loading."""
         share_s = self.stalled_at_first_s / max(len(self.stalled), 1)
         return _median(self.stalled[skipped:]) + share_s
 
     def _rest(self) -> float | None:
-        """CPU time that it has used since it rested last: in its turn, or while it was not."""
-        before, self.cpu_at_rest = self.cpu_at_rest, self.talk.cpu_s()
+        """Return the CPU time that it has used since the last call of this method."""
+        before, self.cpu_at_rest = self.cpu_at_rest, self.channel.cpu_s()
         if before is None or self.cpu_at_rest is None:
             return None
         return max(0.0, self.cpu_at_rest - before)
 
 
 @dataclass(frozen=True, slots=True)
-class Turns:
-    """What a session came to.
+class SessionTurns:
+    """The result of one session.
 
-    samples: all of them, in order
+    samples: all samples, in order
     startup_s, outside_s, stalled_s, going_through: see `Session`
-    files: what each loaded
-    cpu_s: CPU time of each worker until its last turn's end; None where the kernel doesn't tell
-    differing: the first input for which the candidate gave something else, with both lines
+    files: the files that each worker imported
+    cpu_s: CPU time of each worker until the end of its last turn; None if it isn't known
+    differing: index of the first input with different results, and both results
     """
 
     samples: tuple[Sample, ...]
@@ -169,18 +188,20 @@ class Turns:
 
 
 def take_turns(
-    talks: Mapping[Arm, Talk],
+    channels: Mapping[Arm, TurnChannel],
     schedule: Schedule,
     inputs: Sequence[bytes],
     rng: random.Random,
     differ: Differ,
-) -> Turns:
-    """A whole session: load, warm up, then round after round in the order ABBA, from either end.
+) -> SessionTurns:
+    """Run a whole session: load, warm up, then rounds in the order ABBA, from a random start.
 
     inputs: one JSON line per call: one for the warm-up, then those of each round
-    differ: looks closer at results that are not the same to the letter
+    differ: compares results that are not equal as bytes
+
+    Raises `ArmError` if a worker can't go on.
     """
-    arms = {arm: _Arm(arm, talks[arm], schedule.timeout_s) for arm in ARMS}
+    arms = {arm: _ArmState(arm, channels[arm], schedule.timeout_s) for arm in ARMS}
     first = rng.choice(ARMS)
     order = [first, *(arm for arm in ARMS if arm != first)]
     for arm in order:
@@ -195,17 +216,17 @@ def take_turns(
     for number in range(schedule.rounds):
         if differing is not None:
             break
-        share = rest[number * schedule.calls : (number + 1) * schedule.calls]
+        portion = rest[number * schedule.calls : (number + 1) * schedule.calls]
         for position, arm in enumerate(order):
-            reply, results[arm] = arms[arm].take_turn(share)
+            reply, results[arm] = arms[arm].take_turn(portion)
             is_kept = number >= schedule.discarded
             samples.append(
-                Sample(number, position, arm, len(share), reply.wall_s, reply.cpu_s, is_kept)
+                Sample(number, position, arm, len(portion), reply.wall_s, reply.cpu_s, is_kept)
             )
         order.reverse()
         differing = _compare(1 + number * schedule.calls, results, differ)
     skipped = 1 + schedule.discarded
-    return Turns(
+    return SessionTurns(
         samples=tuple(samples),
         startup_s=_pair(arms, lambda arm: arm.startup_s + arm.settling_s(skipped)),
         outside_s=_pair(arms, lambda arm: _median(arm.outside[skipped:])),
@@ -221,13 +242,13 @@ def _compare(
     first: int, results: Mapping[Arm, list[bytes]], differ: Differ
 ) -> tuple[int, bytes, bytes] | None:
     pairs = zip(results["base"], results["candidate"], strict=True)
-    for place, (base, candidate) in enumerate(pairs, first):
-        if base != candidate and differ(place, base, candidate):
-            return place, base, candidate
+    for index, (base, candidate) in enumerate(pairs, first):
+        if base != candidate and differ(index, base, candidate):
+            return index, base, candidate
     return None
 
 
-def _pair(arms: Mapping[Arm, _Arm], figure: Callable[[_Arm], float]) -> Pair:
+def _pair(arms: Mapping[Arm, _ArmState], figure: Callable[[_ArmState], float]) -> Pair:
     return Pair(*(figure(arms[arm]) for arm in ARMS))
 
 

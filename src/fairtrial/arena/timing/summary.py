@@ -1,4 +1,4 @@
-"""From sessions to what may be said of a candidate: pure, so that it can be said again later."""
+"""Summarizing sessions as a measurement: verdict, estimates, vetoes and notes; a pure function."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from statistics import fmean, median, median_low, stdev
 from fairtrial.arena.model.timings import Estimate, Measurement, Pair, Session, Timing
 from fairtrial.arena.model.verdicts import Verdict
 from fairtrial.arena.timing.stats.ratio_text import point_text, ratio_text
-from fairtrial.arena.timing.stats.sequential import Look, adopt, look
+from fairtrial.arena.timing.stats.sequential import SessionLook, adopt, interim_look
 from fairtrial.arena.timing.stats.session_ratio import (
     mean_ratio,
     seconds_per_call,
@@ -18,33 +18,34 @@ from fairtrial.arena.timing.stats.session_ratio import (
 )
 
 SLOWEST_START = 1.2
-"""How many times the base's start-up a candidate's may be before that speaks against it."""
+"""The largest start-up of a candidate, as a multiple of the base's, without a veto."""
 MOST_GROWTH = 2.0
-"""What one session's growth counts at most: others can't hide behind it by varying more."""
-BLAMED_WRONGLY = 0.005
-"""How often noise alone may look like something that sessions agree on."""
+"""The largest growth that one session counts for, so that one extreme session can't add variance
+that hides the growth of the others."""
+AGREEMENT_LEVEL = 0.005
+"""The one-sided level of the test whether sessions agree on a figure."""
 FEWEST_THAT_AGREE = 4
-"""What counts at most so much in each has no spread if it is too much in both of two."""
+"""The fewest sessions that can agree: the limited figures of two may be equal by chance."""
 MOST_OUTSIDE = 0.1
-"""Which share of a sample may be done before or after it, beyond what the base does there."""
+"""The largest share of a sample that may be done outside of it, beyond what the base does."""
 LITTLE_OUTSIDE = 0.02
-"""Which share of it may be, however small the gain is."""
+"""The share that is allowed however small the gain is."""
 MOST_GOING_THROUGH = 0.1
 LEAST_BUSY = 0.85
-"""Which share of its time the base should be computing; asking and replying take some, too."""
-TWO_STORIES = 0.05
-"""From which difference on wall and CPU time tell different stories."""
+"""The share of its time that the base should be computing; requests and replies take some, too."""
+CLOCK_GAP = 0.05
+"""From this difference of log ratios on, wall and CPU time are reported to contradict."""
 
 Replicate = Sequence[Session]
 """One session of each benchmark."""
 
 
-def statistics_of(replicates: Sequence[Replicate]) -> list[float]:
-    """The statistic of each replicate: over all benchmarks, log(candidate/base)."""
+def replicate_statistics(replicates: Sequence[Replicate]) -> list[float]:
+    """Return the statistic of each replicate: log(candidate/base) over all benchmarks."""
     return [mean_ratio([_ratio(session) for session in replicate]) for replicate in replicates]
 
 
-def summarise(
+def summarize(
     replicates: Sequence[Replicate],
     *,
     alpha: float,
@@ -53,8 +54,13 @@ def summarise(
     waited_s: float = 0.0,
     notes: Sequence[str] = (),
 ) -> Measurement:
-    """What these sessions say of a candidate, over all benchmarks and of each."""
-    found = look(statistics_of(replicates), alpha=alpha, min_effect=min_effect)
+    """Summarize the sessions of a candidate, over all benchmarks and for each.
+
+    seconds: how long they took
+    waited_s: how long the host lock was waited for
+    notes: remarks for people
+    """
+    look = interim_look(replicate_statistics(replicates), alpha=alpha, min_effect=min_effect)
     by_benchmark = [list(sessions) for sessions in zip(*replicates, strict=True)]
     timings = tuple(_time(sessions, alpha, min_effect) for sessions in by_benchmark)
     vetoes = tuple(
@@ -63,9 +69,9 @@ def summarise(
         for veto in (*_vetoes(timing, len(timings) > 1), *_doubts(timing, sessions))
     )
     return Measurement(
-        verdict=Verdict(found.claim.value),
-        estimate=_estimate(found, alpha),
-        adopt=adopt(found, min_effect) and not vetoes,
+        verdict=Verdict(look.claim.value),
+        estimate=_estimate(look, alpha),
+        adopt=adopt(look, min_effect) and not vetoes,
         vetoes=vetoes,
         timings=timings,
         seconds=seconds,
@@ -76,13 +82,15 @@ def summarise(
 
 
 def _time(sessions: Sequence[Session], alpha: float, min_effect: float) -> Timing:
-    found = look([_ratio(session) for session in sessions], alpha=alpha, min_effect=min_effect)
+    look = interim_look(
+        [_ratio(session) for session in sessions], alpha=alpha, min_effect=min_effect
+    )
     samples = [sample for sample in sessions[0].samples if sample.is_kept]
     starts = [session.startup_s for session in sessions if session.startup_s]
-    estimate = _estimate(found, alpha)
+    estimate = _estimate(look, alpha)
     return Timing(
         benchmark=sessions[0].benchmark,
-        verdict=Verdict(found.claim.value),
+        verdict=Verdict(look.claim.value),
         estimate=estimate,
         cpu_ratio=_cpu_ratio(sessions),
         base_s=median(seconds_per_call(session.samples, "base") for session in sessions),
@@ -94,10 +102,10 @@ def _time(sessions: Sequence[Session], alpha: float, min_effect: float) -> Timin
     )
 
 
-def _estimate(found: Look, alpha: float) -> Estimate | None:
-    if not math.isfinite(found.low):
+def _estimate(look: SessionLook, alpha: float) -> Estimate | None:
+    if not math.isfinite(look.low):
         return None
-    return Estimate(found.speedup, found.speedup_low, found.speedup_high, found.sessions, 1 - alpha)
+    return Estimate(look.speedup, look.speedup_low, look.speedup_high, look.sessions, 1 - alpha)
 
 
 def _ratio(session: Session) -> float:
@@ -114,19 +122,19 @@ def _cpu_ratio(sessions: Sequence[Session]) -> float | None:
 
 
 def _outside(sessions: Sequence[Session]) -> float | None:
-    """What is done outside of samples beyond the base, as a share of the base's samples.
+    """Return the work outside of samples beyond the base's, as a share of the base's samples.
 
     Zero unless sessions agree on it.
     """
-    figures = (_shares(sessions, name) for name in ("outside_s", "stalled_s"))
+    figures = (_excess_shares(sessions, name) for name in ("outside_s", "stalled_s"))
     return max((max(0.0, _agreed(shares)) for shares in figures if shares), default=None)
 
 
-def _shares(sessions: Sequence[Session], name: str) -> list[float]:
-    """What each session has of that beyond the base, as a share of the base's samples.
+def _excess_shares(sessions: Sequence[Session], name: str) -> list[float]:
+    """Return each session's excess over the base, as a share of the base's samples.
 
-    None counts as more than all of a sample, or a candidate could hide behind one session in which
-    it idles away.
+    No session counts for more than a whole sample: a candidate that idles in one session would add
+    variance that hides the others.
     """
     return [
         max(-1.0, min((figure.candidate - figure.base) / _sample_s(session), 1.0))
@@ -136,7 +144,7 @@ def _shares(sessions: Sequence[Session], name: str) -> list[float]:
 
 
 def _startup(growths: Sequence[float]) -> float | None:
-    """Start-up as a multiple of the base's; more than what is allowed only if sessions agree."""
+    """Return start-up as a multiple of the base's; above the limit only if sessions agree."""
     if not growths:
         return None
     middle = median_low(growths)
@@ -145,19 +153,19 @@ def _startup(growths: Sequence[float]) -> float | None:
 
 
 def _agreed(values: Sequence[float]) -> float:
-    """The lower end of where the mean may lie: few that happen to be alike prove little."""
+    """Return a lower confidence bound of the mean; minus infinity with too few values."""
     from scipy import special
 
     if len(values) < FEWEST_THAT_AGREE:
         return -math.inf
-    quantile = float(special.stdtrit(len(values) - 1, 1 - BLAMED_WRONGLY))
+    quantile = float(special.stdtrit(len(values) - 1, 1 - AGREEMENT_LEVEL))
     return fmean(values) - quantile * stdev(values) / math.sqrt(len(values))
 
 
 def _sample_s(session: Session) -> float:
-    """How long the base works for a sample: CPU time, where it is known."""
-    base = [each for each in session.samples if each.is_kept and each.arm == "base"]
-    return median(each.cpu_s or each.wall_s for each in base)
+    """Return how long the base works for a sample: in CPU time, where it is known."""
+    base = [sample for sample in session.samples if sample.is_kept and sample.arm == "base"]
+    return median(sample.cpu_s or sample.wall_s for sample in base)
 
 
 def _peak(sessions: Sequence[Session]) -> Pair | None:
@@ -169,21 +177,21 @@ def _peak(sessions: Sequence[Session]) -> Pair | None:
 
 def _notes(sessions: Sequence[Session], estimate: Estimate | None) -> list[str]:
     notes = []
-    gone = [session.materializing for session in sessions if session.materializing]
-    share = median(each.candidate for each in gone) if gone else 0.0
+    shares = [session.materializing for session in sessions if session.materializing]
+    share = median(pair.candidate for pair in shares) if shares else 0.0
     if share > MOST_GOING_THROUGH:
         notes.append(f"{share:.0%} of the time went into going through what it returns")
-    busy = _busy(sessions)
-    if busy is not None and busy < LEAST_BUSY:  # what else the two clocks differ in, nobody knows
-        return [*notes, _tell_idle(busy, sessions, estimate)]
+    busy = _busy_share(sessions)
+    if busy is not None and busy < LEAST_BUSY:  # then a gap of the clocks has an unknown cause
+        return [*notes, _describe_idle(busy, sessions, estimate)]
     walls = [_ratio(session) for session in sessions]
     cpus = [session_cpu_ratio(session.samples) for session in sessions]
     gaps = [cpu - wall for cpu, wall in zip(cpus, walls, strict=True) if cpu is not None]
     if len(gaps) == len(sessions) > 1:
         doubt = 3 * stdev(gaps) / math.sqrt(len(gaps))
         gap = fmean(gaps)
-        if abs(gap) - doubt > TWO_STORIES:
-            wall, cpu = _tell_wall(sessions, estimate), ratio_text(math.exp(-fmean(walls) - gap))
+        if abs(gap) - doubt > CLOCK_GAP:
+            wall, cpu = _wall_text(sessions, estimate), ratio_text(math.exp(-fmean(walls) - gap))
             more = "more" if gap > 0 else "less"
             notes.append(
                 f"the clock says {wall}, CPU time {cpu}: it works {more} than it saves; "
@@ -192,26 +200,26 @@ def _notes(sessions: Sequence[Session], estimate: Estimate | None) -> list[str]:
     return notes
 
 
-def _tell_wall(sessions: Sequence[Session], estimate: Estimate | None) -> str:
-    """What the clock says, spelt as everywhere else."""
+def _wall_text(sessions: Sequence[Session], estimate: Estimate | None) -> str:
+    """Format the ratio of wall times as in estimates."""
     return point_text(estimate) if estimate else ratio_text(math.exp(-fmean(map(_ratio, sessions))))
 
 
-def _tell_idle(busy: float, sessions: Sequence[Session], estimate: Estimate | None) -> str:
-    """What can be said where the base computes for a part of its time only."""
-    wall, cpu = _tell_wall(sessions, estimate), _cpu_ratio(sessions)
-    told = (
+def _describe_idle(busy: float, sessions: Sequence[Session], estimate: Estimate | None) -> str:
+    """Return a note on a base that computes for a part of its time only."""
+    wall, cpu = _wall_text(sessions, estimate), _cpu_ratio(sessions)
+    ratios = (
         "" if cpu is None else f": by CPU time alone it is {ratio_text(cpu)}, by the clock {wall}"
     )
     return (
         f"only {busy:.0%} of the base's time was spent computing, since it waits for something or "
-        f"since other programs had the core, and the clock can't tell which{told}; "
+        f"since other programs had the core, and the clock can't tell which{ratios}; "
         "`fairtrial doctor` says what disturbs"
     )
 
 
-def _busy(sessions: Sequence[Session]) -> float | None:
-    """Which share of the base's samples was CPU time; None where that isn't known."""
+def _busy_share(sessions: Sequence[Session]) -> float | None:
+    """Return the share of the base's samples that was CPU time; None where it isn't known."""
     kept = [
         sample
         for session in sessions
@@ -224,7 +232,7 @@ def _busy(sessions: Sequence[Session]) -> float | None:
 
 
 def _most_outside(timing: Timing) -> float:
-    """What may be done outside: half of what is gained at most, or it could be all of the gain."""
+    """Return the allowed share of work outside of samples: at most half of the gain."""
     ratio = timing.estimate.ratio if timing.estimate else math.inf
     gained = max(0.0, 1 - 1 / ratio)
     return min(MOST_OUTSIDE, max(LITTLE_OUTSIDE, gained / 2)) if ratio > 1 else MOST_OUTSIDE
@@ -250,21 +258,21 @@ def _vetoes(timing: Timing, has_others: bool) -> list[str]:
 
 
 def _doubts(timing: Timing, sessions: Sequence[Session]) -> list[str]:
-    """Work outside of samples that sessions don't agree on: nobody is blamed for it, nor taken.
+    """Veto a candidate whose sessions don't agree on work outside of samples.
 
-    By CPU time alone, which others on the machine hardly change: honest candidates come nowhere
-    near, however busy it is. Some that do cheat are seen in a part of their sessions only, there.
+    This uses CPU time alone, which other programs hardly change: honest candidates stay far below
+    the limit, however busy the machine is. Some cheats are visible in a part of the sessions only.
     """
-    shares = _shares(sessions, "outside_s")
+    shares = _excess_shares(sessions, "outside_s")
     if (
         not shares
         or fmean(shares) <= MOST_OUTSIDE
         or (timing.outside or 0.0) > _most_outside(timing)
     ):
         return []
-    seen = sum(share > MOST_OUTSIDE for share in shares)
+    count = sum(share > MOST_OUTSIDE for share in shares)
     return [
-        f"{timing.benchmark}: in {seen} of {len(shares)} sessions work was done while the clock "
+        f"{timing.benchmark}: in {count} of {len(shares)} sessions work was done while the clock "
         "doesn't run, which is too few to be sure of it and too many to take it; measure it again "
         "when the machine has less to do"
     ]

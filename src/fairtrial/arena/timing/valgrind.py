@@ -1,4 +1,4 @@
-"""Valgrind, which counts the instructions that a process executes: where it is, what it says."""
+"""Valgrind, which counts the instructions of a process: finding it, and reading its logs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fairtrial.core import Mistake, StudyError
 from fairtrial.sandbox import CHANNEL_VARIABLE, Command, Mount, install_hint, system_mounts
 
 TOOL = (
-    # The cheapest tool that has a total: some 25 times as slow as without it.
+    # The fastest tool that reports a total: it makes a process about 25 times as slow.
     "--tool=cachegrind",
     "--cache-sim=no",
     "--branch-sim=no",
@@ -24,58 +24,60 @@ TOOL = (
     "--vgdb=no",
 )
 MEMORY_TIMES, MEMORY_MORE_MB = 2, 512
-"""What a process may hold under valgrind, which holds its own notes there: times, and more."""
+"""Factor and addition to a process's memory limit, for valgrind's own data."""
 LOG_BYTES = 256 * 1024
-"""How much valgrind may say of one process."""
+"""The largest log of one process."""
 MOST_LOGS, ALL_LOGS_BYTES = 4_096, 16 * 2**20
-"""How many processes of a command it may speak of, and how much it may say of all of them."""
-LOUD = "valgrind had too much to say"
+"""The largest number of logs of one command, and their largest total size."""
+LOG_TOO_LARGE = "valgrind's log is too large"
 UNKNOWN = b"unhandled instruction"
-"""What a log says of a process that died since valgrind doesn't know an instruction of it."""
+"""What the log of a process contains if valgrind doesn't support one of its instructions."""
 NO_COUNT = "valgrind gave no count"
-FORKS = "it forks, and what a copy of a process does can't be told from what was done before"
+FORKS = "it forks, and a fork's instructions can't be separated from its parent's"
 MACOS = "valgrind doesn't run on macOS: instructions can only be counted on Linux"
 _ON_CHANNEL = f'exec "$0" --log-fd="${CHANNEL_VARIABLE}" "$@"'
 _NAMED, _FIRST = "%p.%n", re.compile(r"\d+\.1")
-"""Logs by process and number: a program's is its process's first, that of a copy a later one."""
+"""Names of logs: process id and number; a program's log has number 1, a fork's a higher one."""
 _PARTS = ("libexec/valgrind", "lib/valgrind")
 _TOTAL = re.compile(rb"^==(\d+)== I +refs: +(\d[\d,]{0,30})$", re.MULTILINE)
 
 
 class CountError(Exception):
-    """There is no count, and why."""
+    """There is no instruction count; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Valgrind:
-    """The one that is installed here.
+    """An installed valgrind.
 
-    program: what to run
-    parts: what of it a sandbox doesn't show by itself
+    program: the path of the program
+    parts: its files that a sandbox must mount in addition
     """
 
     program: Path
     parts: tuple[Path, ...] = ()
 
-    def around(self, command: Command, timeout_s: float) -> Command:
-        """The same command, counted; what is said of it comes on its channel.
+    def wrap(self, command: Command, timeout_s: float) -> Command:
+        """Return the command under valgrind, which writes its log to the command's channel.
 
-        The command can close that descriptor: valgrind makes a copy of it, out of reach of the
-        descriptors that it lets the command use. A forked process speaks there, too, so that one
-        can see that there is one.
+        Even if the command closes that descriptor, valgrind's own copy of it remains. The log of a
+        forked process goes there, too, which shows that there is one.
         """
-        counted = self._around(command, [], timeout_s)
+        counted = self._wrap(command, [], timeout_s)
         argv = ("/bin/sh", "-c", _ON_CHANNEL, *counted.argv)
         return replace(counted, argv=argv, channel_bytes=LOG_BYTES)
 
-    def around_all(self, command: Command, timeout_s: float, logs: Path) -> Command:
-        """The same for a command and all programs that it starts; a log of each in a folder."""
+    def wrap_with_children(self, command: Command, timeout_s: float, logs: Path) -> Command:
+        """Return the command under valgrind, with all programs that it starts.
+
+        logs: the folder for a log of each
+        """
         options = ["--trace-children=yes", f"--log-file={logs}/{_NAMED}"]
-        counted = self._around(command, options, timeout_s)
+        counted = self._wrap(command, options, timeout_s)
         view = counted.view
         return replace(counted, view=replace(view, writable=(*view.writable, Mount(logs, logs))))
 
-    def _around(self, command: Command, options: Sequence[str], timeout_s: float) -> Command:
+    def _wrap(self, command: Command, options: Sequence[str], timeout_s: float) -> Command:
         limits, view = command.limits, command.view
         memory_mb = MEMORY_TIMES * limits.memory_mb + MEMORY_MORE_MB
         parts = tuple(Mount(part, part) for part in self.parts)
@@ -89,15 +91,15 @@ class Valgrind:
 
 
 def find_valgrind() -> Valgrind:
-    """The one on the PATH; a `StudyError` that says what to install where there is none."""
+    """Return the valgrind on the PATH; raise `StudyError` with an install hint if there is none."""
     if sys.platform == "darwin":
         raise StudyError(Mistake((), f"--instructions can't be used: {MACOS}"))
-    found = shutil.which("valgrind")
-    if found is None:
+    path = shutil.which("valgrind")
+    if path is None:
         how = install_hint("valgrind").replace("\n", " or ").replace("$ ", "")
         message = "--instructions needs valgrind, and there is none on the PATH"
         raise StudyError(Mistake((), message, f"install it: {how}"))
-    program = Path(found).absolute()
+    program = Path(path).absolute()
     shown = [Path(target) for _, target in system_mounts(False)]
     if any(program.is_relative_to(folder) for folder in shown):
         return Valgrind(program)
@@ -107,20 +109,26 @@ def find_valgrind() -> Valgrind:
 
 
 def read_total(log: bytes) -> int:
-    """How many instructions a process has executed, going by what valgrind said of it."""
-    found = _TOTAL.findall(log)
-    if not found:
+    """Return the number of instructions of a process from its log.
+
+    Raises `CountError` if there is none, or the process has forked.
+    """
+    totals = _TOTAL.findall(log)
+    if not totals:
         raise CountError(NO_COUNT)
-    if len(found) > 1:  # a copy of a process begins with all that the process had counted
+    if len(totals) > 1:  # a fork starts with the count of its parent
         raise CountError(FORKS)
-    return int(found[0][1].replace(b",", b""))
+    return int(totals[0][1].replace(b",", b""))
 
 
 def read_totals(logs: Mapping[str, bytes]) -> int:
-    """The same for all programs that a command started; by the name of the log."""
+    """Return the number of instructions of all programs of a command.
+
+    logs: by the name of the log
+    """
     firsts = [log for name, log in logs.items() if _FIRST.fullmatch(name)]
-    copies = [log for name, log in logs.items() if not _FIRST.fullmatch(name)]
-    if any(_TOTAL.search(log) for log in copies):  # else it became a program, with a log of its own
+    forks = [log for name, log in logs.items() if not _FIRST.fullmatch(name)]
+    if any(_TOTAL.search(log) for log in forks):  # one that became a program has its own log
         raise CountError(FORKS)
     if not firsts:
         raise CountError(NO_COUNT)
@@ -128,9 +136,9 @@ def read_totals(logs: Mapping[str, bytes]) -> int:
 
 
 def read_logs(folder: Path) -> dict[str, bytes]:
-    """What valgrind has written, by the name of the log.
+    """Read valgrind's logs, by name.
 
-    A candidate may have put anything beside it: not even the list of it is read to its end.
+    A candidate can put any number of files into the folder, so all sizes are limited.
     """
     with os.scandir(folder) as entries:
         names = sorted(entry.name for entry in islice(entries, MOST_LOGS + 1))
@@ -142,7 +150,7 @@ def read_logs(folder: Path) -> dict[str, bytes]:
         logs[name] = _read_log(folder / name)
         total += len(logs[name])
         if total > ALL_LOGS_BYTES:
-            raise CountError(LOUD)
+            raise CountError(LOG_TOO_LARGE)
     return logs
 
 
@@ -156,5 +164,5 @@ def _read_log(path: Path) -> bytes:
     finally:
         os.close(descriptor)
     if len(content) > LOG_BYTES:
-        raise CountError(LOUD)
+        raise CountError(LOG_TOO_LARGE)
     return content

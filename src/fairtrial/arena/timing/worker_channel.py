@@ -1,7 +1,7 @@
-"""Our end of the line to a process that is timed: who asks, holds the clock.
+"""The worker channel: a socket to a timed process, which is measured from this side.
 
-Everything here blocks, and belongs in a thread of its own: what waits for a reply must do nothing
-else.
+All calls block, and belong in a thread of their own: a thread that waits for a reply must do
+nothing else.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ _CREDENTIALS = struct.Struct("3i")
 _PASS_CREDENTIALS = getattr(socket, "SO_PASSCRED", None)
 
 
-class LineError(Exception):
-    """The other side is gone, or says something else than was asked for."""
+class ChannelError(Exception):
+    """The worker is gone, or sent something else than the requested reply."""
 
 
-class LateError(LineError):
-    """The other side didn't reply in time."""
+class ChannelTimeoutError(ChannelError):
+    """The worker didn't reply in time."""
 
 
 @dataclass(slots=True)
-class Reply:
-    """What came back, and what it took.
+class WorkerReply:
+    """A worker's reply, and how long it took.
 
-    payload: what was said
-    wall_s: from the request to the reply, by our clock
-    cpu_s: CPU time of the other side's process meanwhile; None where the kernel doesn't tell
+    payload: the content
+    wall_s: time from the request to the reply, by this side's clock
+    cpu_s: CPU time that the worker used meanwhile; None where the kernel doesn't report it
     """
 
     payload: bytes
@@ -43,54 +43,57 @@ class Reply:
 
 
 @dataclass(slots=True)
-class Line:
-    """Our end, and the other one until the process that it is for has it.
+class WorkerChannel:
+    """A pair of connected sockets: one for this process, one for the worker to inherit.
 
-    far: the descriptor to hand over
+    remote: the descriptor that the worker inherits
     """
 
-    far: int = field(init=False)
+    remote: int = field(init=False)
     _near: socket.socket = field(init=False, repr=False)
-    _other: socket.socket | None = field(init=False, repr=False)
+    _far: socket.socket | None = field(init=False, repr=False)
     _clock: int | None = None
     _number: int = 0
 
     def __post_init__(self) -> None:
-        self._near, self._other = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.far = self._other.fileno()
+        self._near, self._far = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.remote = self._far.fileno()
         if _PASS_CREDENTIALS is not None:
             self._near.setsockopt(socket.SOL_SOCKET, _PASS_CREDENTIALS, 1)
 
-    def handed_over(self) -> None:
-        """The process has its end; ours of that one would keep the line open for ever."""
-        if self._other is not None:
-            self._other.close()
-            self._other = None
+    def close_remote(self) -> None:
+        """Close this process's copy of the worker's end, once the worker has inherited it.
 
-    def hang_up(self) -> None:
-        """End the talk; whoever waits for a reply in another thread is told."""
-        self.handed_over()
+        With that copy open, the end of the worker would go unnoticed.
+        """
+        if self._far is not None:
+            self._far.close()
+            self._far = None
+
+    def shut_down(self) -> None:
+        """End the connection; a thread that waits for a reply gets a `ChannelError`."""
+        self.close_remote()
         with suppress(OSError):
             self._near.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Give the descriptors back."""
-        self.handed_over()
+        """Close all descriptors."""
+        self.close_remote()
         self._near.close()
 
-    def greet(self, timeout_s: float) -> None:
-        """Wait until the process is there, and learn which it is from the kernel."""
+    def wait_for_start(self, timeout_s: float) -> None:
+        """Wait until the worker has started, and learn its process id from the kernel."""
         self._near.settimeout(timeout_s)
         try:
             data, ancillary, _, _ = self._near.recvmsg(
                 HEADER_BYTES, socket.CMSG_SPACE(_CREDENTIALS.size)
             )
         except TimeoutError:
-            raise LateError("it didn't start in time") from None
+            raise ChannelTimeoutError("it didn't start in time") from None
         except OSError as error:
-            raise LineError(f"the line broke: {error}") from None
+            raise ChannelError(f"the connection broke: {error}") from None
         if not data or data != pack(b"H", 0):
-            raise LineError("it was gone before it could be asked anything")
+            raise ChannelError("it ended before the first request")
         for level, kind, content in ancillary:
             if sys.platform == "linux" and (level, kind) == (
                 socket.SOL_SOCKET,
@@ -101,7 +104,7 @@ class Line:
             self._near.setsockopt(socket.SOL_SOCKET, _PASS_CREDENTIALS, 0)
 
     def cpu_s(self) -> float | None:
-        """CPU time of the other side's process so far, all its threads together."""
+        """Return the CPU time of all of the worker's threads so far; None if it isn't known."""
         if self._clock is None:
             return None
         try:
@@ -109,8 +112,11 @@ class Line:
         except OSError:  # it is gone
             return None
 
-    def ask(self, letter: bytes, payload: bytes = b"", *, timeout_s: float) -> Reply:
-        """Ask, and wait for the reply."""
+    def ask(self, letter: bytes, payload: bytes = b"", *, timeout_s: float) -> WorkerReply:
+        """Send a request and wait for the reply.
+
+        Raises `ChannelTimeoutError` if there is none in time, `ChannelError` if the worker is gone.
+        """
         self._number += 1
         message = pack(letter, self._number, payload)
         self._near.settimeout(timeout_s)
@@ -118,35 +124,35 @@ class Line:
         began = time.perf_counter()
         try:
             self._near.sendall(message)
-            header = self._take(HEADER_BYTES)
+            header = self._receive(HEADER_BYTES)
             wall_s = time.perf_counter() - began
             cpu_after = self.cpu_s()
             got_letter, got_number, size = unpack_header(header)
             if (got_letter, got_number) != (letter, self._number) or size > LARGEST_REPLY:
-                raise LineError("it said something that it wasn't asked for")
-            content = self._take(size)
+                raise ChannelError("it sent something else than the requested reply")
+            content = self._receive(size)
         except TimeoutError:
-            raise LateError(f"no reply within {timeout_s:g} s") from None
+            raise ChannelTimeoutError(f"no reply within {timeout_s:g} s") from None
         except OSError as error:
-            raise LineError(f"the line broke: {error}") from None
-        if size:  # a long reply is there when its end is
+            raise ChannelError(f"the connection broke: {error}") from None
+        if size:  # a long reply counts until its last byte
             wall_s = time.perf_counter() - began
         used = None if cpu_before is None or cpu_after is None else cpu_after - cpu_before
-        return Reply(content, wall_s, used)
+        return WorkerReply(content, wall_s, used)
 
-    def _take(self, size: int) -> bytes:
+    def _receive(self, size: int) -> bytes:
         parts: list[bytes] = []
         while size:
             part = self._near.recv(min(size, 1 << 20))
             if not part:
-                raise LineError("it left before it was done")
+                raise ChannelError("it ended before it was done")
             parts.append(part)
             size -= len(part)
         return b"".join(parts)
 
 
 def _cpu_clock(pid: int) -> int | None:
-    """The kernel's clock of a process's CPU time, as clock_getcpuclockid numbers it."""
+    """Return the kernel's clock of a process's CPU time, numbered like clock_getcpuclockid."""
     if sys.platform != "linux" or pid <= 0:
         return None
     clock = (~pid << 3) | 2

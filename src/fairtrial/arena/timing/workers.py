@@ -1,4 +1,4 @@
-"""Processes that run while somebody talks with them: started, talked with, ended."""
+"""Worker processes: started, used over their channels by a thread, and ended."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from typing import Generic, TypeVar
 
 from fairtrial.arena.model.timings import Arm
 from fairtrial.arena.stage import Stage
-from fairtrial.arena.task_groups import single_cause
 from fairtrial.arena.timing.session import ArmError
-from fairtrial.arena.timing.worker_channel import LateError, Line, LineError
+from fairtrial.arena.timing.worker_channel import ChannelError, ChannelTimeoutError, WorkerChannel
+from fairtrial.core import single_cause
 from fairtrial.sandbox import Command, Completed
 
 START_S = 60.0
-"""How long a process may take until it says that it is there."""
+"""How long a process may take until it reports that it has started."""
 LEAVE_S = 5.0
-"""How long it may take to leave once nobody asks any more."""
+"""How long it may take to exit once its channel is shut down."""
 T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class Talked(Generic[T]):
-    """What came of a talk.
+class WorkResult(Generic[T]):
+    """The result of work with one or two worker processes.
 
-    result: what the work gave; None if it failed
-    failure: who couldn't go on, and why
-    commands: what was run
+    result: what the work returned; None if it failed
+    failure: which worker couldn't go on, and why
+    commands: the command of each worker
     done: how each process ended; one that had to be stopped is not in it
     """
 
@@ -39,83 +39,85 @@ class Talked(Generic[T]):
     done: dict[Arm, Completed] = field(default_factory=dict)
 
 
-async def talk_with(
+async def run_workers(
     stages: Mapping[Arm, Stage],
     make: Callable[[Stage, int], Command],
-    work: Callable[[Mapping[Arm, Line]], T],
+    work: Callable[[Mapping[Arm, WorkerChannel]], T],
     *,
     away_from: Sequence[int] = (),
-) -> Talked[T]:
-    """Start a process on each stage, do the work in a thread, end the processes.
+) -> WorkResult[T]:
+    """Start a process on each stage, do the work in a thread, and end the processes.
 
-    make: the command on a stage that has this descriptor for its line
-    work: gets a line to each; what it does, blocks
-    away_from: cores that this side keeps away from
+    make: returns the command for a stage that inherits this descriptor of a channel
+    work: called in a thread with a channel to each process; may block
+    away_from: cores that this thread leaves to the processes
     """
     import anyio
 
-    talked: Talked[T] = Talked()
-    lines = {arm: Line() for arm in stages}
+    outcome: WorkResult[T] = WorkResult()
+    channels = {arm: WorkerChannel() for arm in stages}
 
     async def run(arm: Arm) -> None:
-        command = talked.commands[arm] = make(stages[arm], lines[arm].far)
+        command = outcome.commands[arm] = make(stages[arm], channels[arm].remote)
         try:
-            talked.done[arm] = await stages[arm].run(command)
+            outcome.done[arm] = await stages[arm].run(command)
         finally:
-            lines[arm].hang_up()
+            channels[arm].shut_down()
 
     try:
         async with anyio.create_task_group() as tasks:
             for arm in stages:
                 tasks.start_soon(run, arm)
             try:
-                begin = partial(_greet_and_work, lines, work, away_from)
-                talked.result = await anyio.to_thread.run_sync(begin, abandon_on_cancel=True)
+                begin = partial(_connect_and_work, channels, work, away_from)
+                outcome.result = await anyio.to_thread.run_sync(begin, abandon_on_cancel=True)
             except ArmError as error:
-                talked.failure = error
+                outcome.failure = error
             finally:
-                for line in lines.values():
-                    line.hang_up()
+                for channel in channels.values():
+                    channel.shut_down()
             tasks.cancel_scope.deadline = anyio.current_time() + LEAVE_S
     except BaseExceptionGroup as group:
         raise single_cause(group) from None
     finally:
-        for line in lines.values():
-            line.close()
-    return talked
+        for channel in channels.values():
+            channel.close()
+    return outcome
 
 
-def _greet_and_work(
-    lines: Mapping[Arm, Line], work: Callable[[Mapping[Arm, Line]], T], away_from: Sequence[int]
+def _connect_and_work(
+    channels: Mapping[Arm, WorkerChannel],
+    work: Callable[[Mapping[Arm, WorkerChannel]], T],
+    away_from: Sequence[int],
 ) -> T:
     with keeping_away(away_from):
-        for arm, line in lines.items():
+        for arm, channel in channels.items():
             try:
-                line.greet(START_S)
-            except LineError as error:
+                channel.wait_for_start(START_S)
+            except ChannelError as error:
                 raise ArmError(arm, str(error), error) from None
-            line.handed_over()
-        return work(lines)
+            channel.close_remote()
+        return work(channels)
 
 
 def is_late(failure: ArmError) -> bool:
-    """Whether it is out because it took too long."""
-    return isinstance(failure.error, LateError)
+    """Return whether a worker failed because it took too long."""
+    return isinstance(failure.error, ChannelTimeoutError)
 
 
 @contextmanager
 def keeping_away(cores: Sequence[int]) -> Iterator[None]:
-    """Leave these cores to what is timed, as long as this thread has others to run on.
+    """Keep this thread off the cores of timed processes, as long as it has other cores.
 
-    A thread may have been started while another kept away, and inherited that; afterwards it is as
-    free as the process's first one.
+    A thread that was started meanwhile inherits the restriction; afterwards its affinity is that of
+    the process's first thread.
     """
     if not cores or not hasattr(os, "sched_setaffinity"):
         yield
         return
     before = os.sched_getaffinity(os.getpid())
-    if others := before.difference(cores):
-        os.sched_setaffinity(0, others)
+    if remaining := before.difference(cores):
+        os.sched_setaffinity(0, remaining)
     try:
         yield
     finally:

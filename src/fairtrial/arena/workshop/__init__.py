@@ -1,0 +1,1 @@
+"""Private folders in which agents of proposers work on copies of the base."""

@@ -1,4 +1,4 @@
-"""Where proposers work that need more than a brief: an arena's base, sandbox and lock."""
+"""The workshop: gives agents of proposers private copies of an open arena's base."""
 
 from __future__ import annotations
 
@@ -7,79 +7,84 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Protocol
 
-from fairtrial.arena.arena import Arena
 from fairtrial.arena.candidates.paths import PathRules
 from fairtrial.arena.candidates.resolution import resolve
 from fairtrial.arena.model.candidates import Candidate
 from fairtrial.arena.model.verdicts import Rejection
-from fairtrial.arena.opening import find_hidden
-from fairtrial.arena.resources import Ground
+from fairtrial.arena.resources import ArenaResources, find_hidden
 from fairtrial.arena.slots.base import Base, prepare_base
 from fairtrial.arena.slots.copying import TargetTree
 from fairtrial.arena.slots.threads import as_lab_error, in_thread
 from fairtrial.arena.snapshot.snapshot import Snapshot
 from fairtrial.arena.stage import Stage
-from fairtrial.arena.workshop.folder import Files, PrivateSlot, make_place
-from fairtrial.arena.workshop.place import AgentSlot
+from fairtrial.arena.workshop.agent_slot import AgentSlot
+from fairtrial.arena.workshop.private_slot import Files, PrivateSlot, make_private_slot
 from fairtrial.core import StudyError
 from fairtrial.sandbox import HostLock, Sandbox
 
 
 class Workshop(Protocol):
-    """What a proposer may use beyond brief and request: `ArenaWorkshop` is one.
+    """What a proposer may use besides brief and request: `ArenaWorkshop` is one.
 
-    A proposer that needs it has a method ``async def prepared(self, workshop) -> Proposer``; what
-    that returns is used in its place while the arena is open.
+    A proposer that needs it has a method ``async def prepared(self, workshop) -> Proposer``; its
+    result is used in its place while the arena is open.
     """
 
     @property
     def folder(self) -> Path:
-        """Where relative paths in options start."""
+        """The folder that relative paths in options start from."""
         ...
 
     @property
     def project(self) -> Path:
-        """Where commands start, as the user has it."""
+        """The project's folder in the user's tree."""
         ...
 
     @property
-    def sandbox(self) -> Sandbox: ...
+    def sandbox(self) -> Sandbox:
+        """Runs untrusted commands."""
+        ...
 
     @property
-    def lock(self) -> HostLock: ...
+    def lock(self) -> HostLock:
+        """The host lock, whose shared side is held while CPU is used."""
+        ...
 
     @property
-    def snapshot(self) -> Snapshot: ...
+    def snapshot(self) -> Snapshot:
+        """The base."""
+        ...
 
     def slot(
         self, *, about: str = "", git: bool = True, home: Path | None = None
     ) -> AbstractAsyncContextManager[AgentSlot]:
-        """A new private folder with the base's files, and `about` applied; removed afterwards."""
+        """Make a private folder with the base's files and `about` applied; remove it afterwards."""
         ...
 
 
 class ArenaWorkshop:
-    """What an open arena lends to proposers.
+    """The workshop of an open arena.
 
-    folder: where relative paths in options start: the folder of the problem's file
-    project: where commands start, as the user has it
-    sandbox: where commands run that aren't ours
-    lock: the host's: whoever uses CPU holds its shared side
+    resources: the arena's resources
+    path_rules: which paths candidates may change
+    folder: the folder that relative paths in options start from: that of the problem's file
+    project: the project's folder in the user's tree
+    sandbox: runs untrusted commands, without warm starts
+    lock: the host lock, whose shared side is held while CPU is used
     snapshot: the base
     """
 
-    def __init__(self, arena: Arena) -> None:
+    def __init__(self, resources: ArenaResources, path_rules: PathRules) -> None:
         import anyio
 
-        self.ground: Ground
-        self.rules: PathRules
-        self.ground, _, self.rules = arena.parts()
-        self.folder = self.ground.problem.folder
-        self.sandbox: Sandbox = self.ground.cold or self.ground.sandbox
-        self.lock: HostLock = self.ground.lock
-        self.snapshot: Snapshot = self.ground.pool.snapshot
-        self.project = self.snapshot.source / self.ground.problem.cwd
-        self._place = self.ground.pool.base.parent / "agents"  # goes with the pool
+        self.resources = resources
+        self.path_rules = path_rules
+        self.folder = self.resources.problem.folder
+        self.sandbox: Sandbox = self.resources.cold or self.resources.sandbox
+        self.lock: HostLock = self.resources.lock
+        self.snapshot: Snapshot = self.resources.pool.snapshot
+        self.project = self.snapshot.source / self.resources.problem.cwd
+        self._parent = self.resources.pool.base.parent / "agents"  # removed with the pool
         self._base: Base | None = None
         self._preparing = anyio.Lock()
 
@@ -87,9 +92,9 @@ class ArenaWorkshop:
     async def slot(
         self, *, about: str = "", git: bool = True, home: Path | None = None
     ) -> AsyncIterator[AgentSlot]:
-        """A new private folder with the base's files, removed afterwards.
+        """Make a private folder with the base's files, and remove it afterwards.
 
-        about: a diff against the base that is applied first; `StudyError` if that can't be done
+        about: a diff against the base that is applied first; raises `StudyError` if it can't be
         git: whether it is a repository of one commit, the base; then `about` is uncommitted
         home: a folder whose contents the agent's home starts with
         """
@@ -98,14 +103,14 @@ class ArenaWorkshop:
         files = await self._resolve(about)
         base = await self._prepare()
         wanted = base.visible if git else _without_git(base.visible)
-        private = await in_thread(make_place, self._place)
+        private = await in_thread(make_private_slot, self._parent)
         try:
             await in_thread(private.fill, wanted, files, home)
             yield AgentSlot(
                 private,
                 self._stage(private),
                 self.snapshot,
-                self.rules,
+                self.path_rules,
                 base.top,
                 files,
                 self._included(),
@@ -118,24 +123,24 @@ class ArenaWorkshop:
         if not diff:
             return {}
         candidate = Candidate("about", diff=diff.encode("utf-8", "surrogateescape"))
-        changes = await resolve(candidate, self.snapshot, self.rules)
+        changes = await resolve(candidate, self.snapshot, self.path_rules)
         if isinstance(changes, Rejection):
             raise StudyError(f"the candidate it is about can't be applied: {changes.message}")
         return changes.files
 
     async def _prepare(self) -> Base:
-        """What private slots are copies of: a repository, and without what checks compare with."""
+        """Return the base of private slots: a repository, without the files that checks hide."""
         async with self._preparing:
             if self._base is None:
                 included = [] if self.sandbox.relocates else self._included()
-                # A new place each time: one who was cancelled leaves half of it.
-                private = await in_thread(make_place, self._place)
+                # A new folder each time: a canceled attempt leaves an incomplete one.
+                private = await in_thread(make_private_slot, self._parent)
                 try:
                     self._base = await prepare_base(
                         self.snapshot,
                         private.place,
                         included=included,
-                        hidden=find_hidden(self.ground.problem),
+                        hidden=find_hidden(self.resources.problem),
                         has_git=True,
                     )
                 except OSError as error:
@@ -144,21 +149,21 @@ class ArenaWorkshop:
 
     def _included(self) -> list[str]:
         top = self.snapshot.source
-        return [str(mount.target.relative_to(top)) for mount in self.ground.included]
+        return [str(mount.target.relative_to(top)) for mount in self.resources.included]
 
     def _stage(self, private: PrivateSlot) -> Stage:
         relocates = self.sandbox.relocates
         return Stage(
-            problem=self.ground.problem,
-            interpreter=self.ground.interpreter,
+            problem=self.resources.problem,
+            interpreter=self.resources.interpreter,
             sandbox=self.sandbox,
             slot=private.tree,
             seen=self.snapshot.source if relocates else private.tree,
-            import_roots=self.ground.import_roots,
-            included=self.ground.included if relocates else (),
+            import_roots=self.resources.import_roots,
+            included=self.resources.included if relocates else (),
         )
 
 
 def _without_git(wanted: TargetTree) -> TargetTree:
     kept = {folder: names for folder, names in wanted.items() if not folder.startswith(".git/")}
-    return {**kept, "": {name: each for name, each in kept[""].items() if name != ".git"}}
+    return {**kept, "": {name: entry for name, entry in kept[""].items() if name != ".git"}}

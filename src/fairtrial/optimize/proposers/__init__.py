@@ -1,1 +1,1 @@
-"""Those who propose candidates."""
+"""The built-in proposers."""

@@ -1,11 +1,11 @@
-"""Candidates from a Python function of the user's own."""
+"""The proposer `function`: candidates from a Python function of the user."""
 
 from __future__ import annotations
 
 import inspect
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,30 +25,32 @@ from fairtrial.core import (
     plugins,
 )
 from fairtrial.optimize.proposals import Brief, Reply, Request, RequestKind, Usage
+from fairtrial.optimize.proposer import PreflightContext, Proposer
 from fairtrial.sandbox import HostLock
 
 LONGEST_LINE = 1_000
-_WHAT = (
+ProposalFunction = Callable[[Brief, Request], Any]
+_EXPECTED = (
     "a Candidate, a diff as text, a mapping of paths to contents, a list of those, a Reply or None"
 )
 
 
-class _WrongError(Exception):
-    """What a function returned is nothing that we know."""
+class _UnusableValue(Exception):  # noqa: N818
+    """The function returned a value that stands for no candidate."""
 
 
 @dataclass(frozen=True, slots=True)
-class FunctionProposer(Record):
+class FunctionProposer(Proposer, Record):
     """A Python function, called as ``function(brief, request)``; sync (in a thread) or async.
 
     It returns a `Candidate`, a diff as text, a mapping of paths to new contents, a list of those
     (one for each candidate that is wanted, None where there is none), a `Reply`, or None. What it
-    raises is a refusal, unless it is a `LabError` or `Broken`: then it is nobody's answer.
+    raises is a refusal, unless it is a `LabError` or `Broken`: these end the optimization.
 
     use: `module:callable`; looked for in the folder of the problem's file first
     kinds: which requests it takes; all of them unless said otherwise
     batch: whether one request may be about several candidates
-    waits: whether it mostly waits for somebody else's answer, and uses next to no CPU here: then
+    waits: whether it mostly waits for an answer from elsewhere and uses next to no CPU here: then
         it may run while something is timed
     most_at_once: how many calls may be under way at the same time
     """
@@ -73,75 +75,79 @@ class FunctionProposer(Record):
         return self.batch
 
     def can(self, kind: RequestKind) -> bool:
-        """As its options say."""
+        """Return whether the options name this kind of request."""
         return kind in self.kinds
 
-    def check_ceiling(self, max_cost: float | None) -> None:
-        """Any ceiling will do: what it pays for it tells in its replies, or not at all."""
+    def preflight(self, context: PreflightContext) -> None:
+        """Raise a `StudyError` if the function can't be imported or takes other arguments."""
+        if context.folder is not None and context.may_import:
+            self._within(context.folder).load()
 
-    def check_code(self, folder: Path | None = None) -> None:
-        """Whether there is such a function, before anything starts: raises `StudyError`."""
-        replace(self, folder=folder or self.folder).load()
+    async def open(self, workshop: Workshop) -> OpenFunctionProposer:
+        """Return the proposer with its function imported."""
+        target = self._within(workshop.folder).load()
+        return OpenFunctionProposer(self, target, workshop.lock)
 
-    async def prepared(self, workshop: Workshop) -> _Ready:
-        """The same with the function found."""
-        target = replace(self, folder=self.folder or workshop.folder).load()
-        return _Ready(self, target, workshop.lock)
+    def _within(self, folder: Path) -> FunctionProposer:
+        return self if self.folder else replace(self, folder=folder)
 
-    def load(self) -> Callable[[Brief, Request], Any]:
-        """The function; raises `StudyError` where there is none that takes two arguments."""
+    def load(self) -> ProposalFunction:
+        """Import the function; raise a `StudyError` unless it takes two arguments."""
         try:
             target = plugins.load_reference(self.use, self.folder)
         except PluginError as error:
-            raise PluginError([each.under(("use",)) for each in error.mistakes]) from error
+            raise PluginError([mistake.under(("use",)) for mistake in error.mistakes]) from error
         try:
             inspect.signature(target).bind(None, None)
         except TypeError:
             message = f"{self.use} must take two arguments: brief and request"
             raise StudyError(Mistake(("use",), message)) from None
-        except ValueError:  # one that doesn't say what it takes
+        except ValueError:  # its signature isn't known
             pass
         return target
 
     async def propose(self, brief: Brief, request: Request) -> Reply:
-        """What the function returns, as a reply."""
-        return await _Ready(self, self.load(), HostLock()).propose(brief, request)
+        """Import the function, call it, and return its value as a reply."""
+        return await OpenFunctionProposer(self, self.load(), HostLock()).propose(brief, request)
 
 
 @dataclass(frozen=True, slots=True)
-class _Ready:
-    """The function itself.
+class OpenFunctionProposer(Proposer):
+    """A function proposer whose function is imported.
 
-    options: what the study says of it
-    target: what is called
-    lock: the host's
+    options: the proposer as the study describes it
+    target: the function
+    lock: the host lock, shared while the function computes
     """
 
     options: FunctionProposer
-    target: Callable[[Brief, Request], Any]
+    target: ProposalFunction
     lock: HostLock
 
     name = "function"
 
     @property
     def most_at_once(self) -> int:
+        """How many calls may be under way at the same time."""
         return self.options.most_at_once
 
     @property
     def can_batch(self) -> bool:
+        """Whether one request may be about several candidates."""
         return self.options.batch
 
     def can(self, kind: RequestKind) -> bool:
+        """Return whether the options name this kind of request."""
         return self.options.can(kind)
 
     async def propose(self, brief: Brief, request: Request) -> Reply:
-        """What the function returns, as a reply; what it raises, as a refusal."""
-        holding: AbstractAsyncContextManager[Any] = (
+        """Call the function; return its value as a reply, or its exception as a refusal."""
+        lease: AbstractAsyncContextManager[Any] = (
             nullcontext() if self.options.waits else self.lock.shared()
         )
-        async with holding:
+        async with lease:
             began_s = time.monotonic()
-            result, error = await self._call(brief, request)
+            value, error = await self._call(brief, request)
             usage = Usage(self.options.use, seconds=time.monotonic() - began_s)
         if isinstance(error, LabError):
             raise error
@@ -150,12 +156,15 @@ class _Ready:
         if error is not None:
             return Reply(usage=usage, refusal=f"{self.options.use} raised {_last_line(error)}")
         try:
-            return self._read(result, request, usage)
-        except _WrongError as wrong:
-            return Reply(usage=usage, refusal=f"{self.options.use} returned {wrong}")
+            return self._read(value, request, usage)
+        except _UnusableValue as unusable:
+            return Reply(usage=usage, refusal=f"{self.options.use} returned {unusable}")
 
     async def _call(self, brief: Brief, request: Request) -> tuple[Any, BaseException | None]:
-        """What it returns, or raises: no exception of its own may look like one of ours."""
+        """Return the function's value, or its exception.
+
+        Exceptions are returned, since one of the function's could look like one of ours.
+        """
         from anyio import to_thread
 
         def call() -> tuple[Any, BaseException | None]:
@@ -165,80 +174,85 @@ class _Ready:
                 return None, error
 
         if _is_async(self.target):
-            result, error = call()
+            value, error = call()
         else:
-            result, error = await to_thread.run_sync(call)
-        if error is None and inspect.isawaitable(result):
-            return await _await(result)
-        return result, error
+            value, error = await to_thread.run_sync(call)
+        if error is None and inspect.isawaitable(value):
+            return await _await(value)
+        return value, error
 
-    def _read(self, result: Any, request: Request, usage: Usage) -> Reply:
-        if isinstance(result, Reply):
-            self._count(result.candidates, request)
-            return result
-        given = result if isinstance(result, (list, tuple)) else [result]
-        self._count(given, request)
-        label = f"{self.options.use}-{request.line}.{request.step}"
-        made = []
-        for place, each in enumerate(given):
-            name = label if len(given) == 1 else f"{label}-{place + 1}"
+    def _read(self, value: Any, request: Request, usage: Usage) -> Reply:
+        if isinstance(value, Reply):
+            _refuse_surplus(value.candidates, request)
+            return value
+        values = value if isinstance(value, (list, tuple)) else [value]
+        _refuse_surplus(values, request)
+        label = f"{self.options.use}-{request.lineage}.{request.step}"
+        candidates = []
+        for place, item in enumerate(values):
+            name = label if len(values) == 1 else f"{label}-{place + 1}"
             parent = request.about[place].digest if place < len(request.about) else None
-            blank = Candidate(name, files={}, parent=parent)
-            made.append(_read_candidate(each, blank, self.options.use))
-        if not any(made):
+            template = Candidate(
+                name, files={}, parent=parent, origin=f"function: {self.options.use}"
+            )
+            candidates.append(_read_candidate(item, template))
+        if not any(candidates):
             return Reply(usage=usage, refusal=f"{self.options.use} has nothing to propose")
-        return Reply(tuple(made), usage)
+        return Reply(tuple(candidates), usage)
 
-    def _count(self, given: Any, request: Request) -> None:
-        if len(given) > request.wanted:
-            raise _WrongError(f"{len(given)} candidates, and {request.wanted} wanted")
+
+def _refuse_surplus(candidates: Sequence[Any], request: Request) -> None:
+    if len(candidates) > request.wanted:
+        raise _UnusableValue(f"{len(candidates)} candidates, and {request.wanted} wanted")
 
 
 def _is_async(target: Any) -> bool:
-    """Whether calling it does nothing yet: then a thread would only be in the way."""
+    """Return whether calling it only makes a coroutine, so that no thread is needed."""
     return any(map(inspect.iscoroutinefunction, (target, getattr(target, "__call__", None))))  # noqa: B004
 
 
-async def _await(waited: Awaitable[Any]) -> tuple[Any, BaseException | None]:
+async def _await(awaitable: Awaitable[Any]) -> tuple[Any, BaseException | None]:
     try:
-        return await waited, None
+        return await awaitable, None
     except (Exception, SystemExit) as error:
         return None, error
 
 
 def _last_line(error: BaseException) -> str:
-    """As a traceback ends: the kind of exception and its message; and where it happened."""
+    """Return the last line of a traceback, and the file and line of the innermost frame."""
     text = traceback.format_exception_only(error)[-1].strip()
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
     return on_one_line(text, LONGEST_LINE) + where
 
 
-def _read_candidate(given: Any, like: Candidate, origin: str) -> Candidate | None:
-    """What a function's value stands for; None for none."""
-    like = replace(like, origin=f"function: {origin}")
-    if given is None or isinstance(given, Candidate):
-        return given
-    if isinstance(given, str):
-        return replace(like, diff=_encode(given)) if given else None
-    if isinstance(given, bytes):
-        return replace(like, diff=given) if given else None
-    if isinstance(given, Mapping):
-        files = {path: _read_file(path, content) for path, content in given.items()}
-        return replace(like, files=files) if files else None
-    raise _WrongError(f"a value of type {type(given).__qualname__}; expected {_WHAT}")
+def _read_candidate(value: Any, template: Candidate) -> Candidate | None:
+    """Return the candidate that a value stands for; None for none.
+
+    template: a candidate with the name, parent and origin to use
+    """
+    if value is None or isinstance(value, Candidate):
+        return value
+    if isinstance(value, str):
+        return replace(template, diff=_encode(value)) if value else None
+    if isinstance(value, bytes):
+        return replace(template, diff=value) if value else None
+    if isinstance(value, Mapping):
+        files = {path: _read_file(path, content) for path, content in value.items()}
+        return replace(template, files=files) if files else None
+    raise _UnusableValue(f"a value of type {type(value).__qualname__}; expected {_EXPECTED}")
 
 
 def _encode(text: str) -> bytes:
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:
-        raise _WrongError("a text that can't be written: half of a surrogate pair") from None
+        raise _UnusableValue("a text that can't be written: half of a surrogate pair") from None
 
 
 def _read_file(path: Any, content: Any) -> FileState:
     if not isinstance(path, str):
-        raise _WrongError(f"a path of type {type(path).__qualname__}; expected text")
+        raise _UnusableValue(f"a path of type {type(path).__qualname__}; expected text")
     if isinstance(content, str):
         content = _encode(content)
     if isinstance(content, FileState):
@@ -246,6 +260,6 @@ def _read_file(path: Any, content: Any) -> FileState:
     if isinstance(content, bytes):
         return FileState(content)
     where = on_one_line(path, 200)
-    raise _WrongError(
+    raise _UnusableValue(
         f"a value of type {type(content).__qualname__} for {where}; expected its new text"
     )

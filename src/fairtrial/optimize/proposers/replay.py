@@ -1,7 +1,7 @@
-"""Recorded answers: written by whoever runs a proposer, read by whoever wants no other.
+"""The proposer `replay`, and the file format of recorded replies.
 
-A record is one line of JSON: the request's key, what it was, and the whole reply. It is found by
-its key alone, so that a replay doesn't depend on measured figures in prompts.
+A record is one line of JSON: the request's key, the request, and the whole reply. Records are found
+by their key alone, so that a replay doesn't depend on measured figures in prompts.
 """
 
 from __future__ import annotations
@@ -26,18 +26,19 @@ from fairtrial.core import (
     resolve_option_path,
     to_plain,
 )
-from fairtrial.optimize.proposals import Brief, Reply, Request, RequestKind, Usage
+from fairtrial.optimize.proposals import Brief, Reply, Request, Usage
+from fairtrial.optimize.proposer import PreflightContext, Proposer
 
 VERSION = 1
-"""Of the form of records: one with another version is refused."""
+"""The version of the file format; records of other versions are refused."""
 LONGEST_KEY = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Replay(Record):
-    """Answers from a record, without a model, a key or a network.
+class Replay(Proposer, Record):
+    """Recorded replies, without a model, a key or a network.
 
-    path: the record: one line of JSON for each answer, or the output directory of the optimisation
+    path: the record: one line of JSON for each reply, or the output directory of the optimization
         that made it; relative to the folder of the problem's file
     most_at_once: how many requests may be under way at the same time
     """
@@ -52,66 +53,61 @@ class Replay(Record):
         if self.most_at_once < 1:
             yield Mistake(("most_at_once",), f"must be 1 or more, got {self.most_at_once}")
 
-    def can(self, kind: RequestKind) -> bool:
-        """Whatever was recorded; whether there is such an answer shows when it is asked for."""
-        return True
-
-    def check_ready(self, folder: Path = Path()) -> None:
-        """Whether the record can be read, before anything starts: raises `StudyError`.
-
-        folder: where a relative path starts
-        """
-        record = find_record(resolve_option_path(self.path, folder, "path"))
+    def preflight(self, context: PreflightContext) -> None:
+        """Raise a `StudyError` if the record is missing or can't be read."""
+        if context.folder is None:
+            return
+        record = find_record(resolve_option_path(self.path, context.folder, "path"))
         if not record.exists():
             hint = (
-                "name a replies.jsonl, or the output directory of an optimisation that is done; "
+                "name a replies.jsonl, or the output directory of an optimization that is done; "
                 "it starts at the folder of the problem's file"
             )
             raise StudyError(Mistake(("path",), f"there is no {record}", hint))
         read_records(record)
 
-    async def prepared(self, workshop: Workshop) -> Replay:
-        """The same with its record found."""
+    async def open(self, workshop: Workshop) -> Replay:
+        """Return the same proposer with the path of the record itself."""
         return replace(
             self, path=find_record(resolve_option_path(self.path, workshop.folder, "path"))
         )
 
-    def check_ceiling(self, max_cost: float | None) -> None:
-        """Any ceiling will do: nothing is paid for."""
-
     async def propose(self, brief: Brief, request: Request) -> Reply:
-        """The recorded reply, with the usage of back then."""
+        """Return the recorded reply, with its recorded usage; a refusal if there is none."""
         from anyio import to_thread
 
         records = await to_thread.run_sync(read_records, self.path)
         record = records.get(request.key)
         if record is not None:
-            return reply_of(record)
+            return read_record(record)
         key = on_one_line(request.key, LONGEST_KEY)
         return Reply(refusal=f"{self.path} holds no answer to {key} ({len(records)} others)")
 
 
 def find_record(path: Path) -> Path:
-    """The record itself, or the one that an output directory holds; `StudyError` if it has more."""
+    """Return the record at a path, or the one in an output directory.
+
+    Raise a `StudyError` for a directory with records of no run, or of several.
+    """
     if not path.is_dir():
         return path
-    found = sorted(path.glob("workspaces/*/attempt-*/replies.jsonl"), key=_attempt)
-    runs = sorted({each.parent.parent.name for each in found})
+    records = sorted(path.glob("workspaces/*/attempt-*/replies.jsonl"), key=_attempt_key)
+    runs = sorted({record.parent.parent.name for record in records})
     if len(runs) == 1:
-        return found[-1]
+        return records[-1]
     message = f"{path} holds records of {len(runs)} runs" if runs else f"{path} holds no record"
-    hint = f"name one: {found[0]}" if runs else "it is there when an optimisation is done"
+    hint = f"name one: {records[0]}" if runs else "it is there when an optimization is done"
     raise StudyError(Mistake(("path",), message, hint))
 
 
-def _attempt(record: Path) -> tuple[str, list[int]]:
-    """The run, and which attempt: `attempt-1.2` began again after a kill."""
+def _attempt_key(record: Path) -> tuple[str, list[int]]:
+    """Return the sort key: the run and the attempt (`attempt-1.2` is `attempt-1` after a kill)."""
     numbers = re.findall(r"\d+", record.parent.name)
-    return record.parent.parent.name, [int(each) for each in numbers]
+    return record.parent.parent.name, [int(number) for number in numbers]
 
 
 def read_records(path: Path) -> Mapping[str, Mapping[str, Any]]:
-    """The records in a file, by key; the last one of a key counts. Raises `StudyError`."""
+    """Return the records in a file by key; the last of a key counts. Raises `StudyError`."""
     try:
         stat = path.stat()
         return _read_file(path, stat.st_mtime_ns, stat.st_size)
@@ -121,7 +117,7 @@ def read_records(path: Path) -> Mapping[str, Mapping[str, Any]]:
 
 
 def write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
-    """Write a file that `Replay` can read: all of it, or nothing."""
+    """Write a file that `Replay` can read; nothing is left of it if writing fails."""
     with atomic_write(path) as file:
         for record in records:
             file.write(json.dumps(record, ensure_ascii=True, allow_nan=False) + "\n")
@@ -129,14 +125,14 @@ def write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
 
 @functools.lru_cache(maxsize=4)
 def _read_file(path: Path, mtime_ns: int, size: int) -> Mapping[str, Mapping[str, Any]]:
-    """Read once for many requests, and again when the file has changed."""
+    """Read a file; cached until the file changes."""
     records: dict[str, Mapping[str, Any]] = {}
     for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
         if not line.strip():
             continue
         try:
             record = json.loads(line)
-            reply_of(record)
+            read_record(record)
         except (ValueError, RecursionError) as error:
             reason = error.mistakes[0].message if isinstance(error, StudyError) else "is not JSON"
             raise StudyError(Mistake((), reason, line=number), source=str(path)) from None
@@ -144,45 +140,45 @@ def _read_file(path: Path, mtime_ns: int, size: int) -> Mapping[str, Mapping[str
     return records
 
 
-# -- between replies and plain data --
+# -- replies as plain data --
 
 
-def record_of(request: Request, reply: Reply) -> dict[str, Any]:
-    """A reply as plain data, with the key that it is found by."""
+def make_record(request: Request, reply: Reply) -> dict[str, Any]:
+    """Return a reply as plain data, with the key of its request."""
     about = [{"name": tried.name, "digest": tried.digest} for tried in request.about]
     asked = {
         "kind": request.kind.value,
-        "line": request.line,
+        "lineage": request.lineage,
         "step": request.step,
         "replicate": request.replicate,
         "seed": request.seed,
         "wanted": request.wanted,
         "about": about,
     }
-    told = {
-        "candidates": [each and _pack_candidate(each) for each in reply.candidates],
+    answered = {
+        "candidates": [candidate and _pack_candidate(candidate) for candidate in reply.candidates],
         "usage": asdict(reply.usage),
         "refusal": reply.refusal,
         "exchange": to_plain(reply.exchange),
     }
-    return {"version": VERSION, "key": request.key, "request": asked, "reply": told}
+    return {"version": VERSION, "key": request.key, "request": asked, "reply": answered}
 
 
-def reply_of(record: Mapping[str, Any]) -> Reply:
-    """The reply that was recorded; raises `StudyError` for what is no such record."""
+def read_record(record: Mapping[str, Any]) -> Reply:
+    """Return the reply that a record holds; raise a `StudyError` if it is no valid record."""
     version = record.get("version") if isinstance(record, Mapping) else None
     if version != VERSION:
-        known = f"expected a record of version {VERSION}"
-        raise StudyError(f"{known}, got {'none' if version is None else repr(version)}")
+        expected = f"expected a record of version {VERSION}"
+        raise StudyError(f"{expected}, got {'none' if version is None else repr(version)}")
     try:
         if not isinstance(record["key"], str):
             raise TypeError("key")
-        told = record["reply"]
+        answered = record["reply"]
         return Reply(
-            tuple(each and _unpack_candidate(each) for each in told["candidates"]),
-            _unpack_usage(told["usage"]),
-            _text(told["refusal"]),
-            tuple(dict(entry) for entry in told["exchange"]),
+            tuple(packed and _unpack_candidate(packed) for packed in answered["candidates"]),
+            _unpack_usage(answered["usage"]),
+            _text(answered["refusal"]),
+            tuple(dict(entry) for entry in answered["exchange"]),
         )
     except (KeyError, TypeError, ValueError, AttributeError, binascii.Error) as error:
         detail = on_one_line(f"{type(error).__name__}: {error}", LONGEST_KEY)
@@ -212,8 +208,8 @@ def _unpack_candidate(data: Mapping[str, Any]) -> Candidate:
         _text(data["name"]),
         None if data["diff"] is None else _unpack_bytes(data["diff"]),
         {
-            path: FileState(_unpack_bytes(each["content"]), each["executable"], each["is_link"])
-            for path, each in data["files"].items()
+            path: FileState(_unpack_bytes(state["content"]), state["executable"], state["is_link"])
+            for path, state in data["files"].items()
         },
         None if data["parent"] is None else _text(data["parent"]),
         _text(data["origin"]),
@@ -222,7 +218,7 @@ def _unpack_candidate(data: Mapping[str, Any]) -> Candidate:
 
 
 def _pack_bytes(content: bytes) -> str | dict[str, str]:
-    """Texts as they are, so that people can read them; anything else encoded."""
+    """Return text as text, so that records are readable, and other bytes as base64."""
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from fairtrial.core import Emit, ignore_event
 from fairtrial.study.agents.events import EventStream, make_event
 from fairtrial.study.agents.journal import Journal
 from fairtrial.study.agents.workspace import Workspace
@@ -25,12 +26,23 @@ class Task:
     condition: the run's condition
     run_spec: the run's ids, replicate and seed
     journal: durable entries of this attempt and of earlier ones
+    emit_progress: called with typed progress events (`fairtrial.core.Event`), which are shown while
+        the run goes on and are not stored
 
     To try an agent out, make a task without `events`, `workspace` and `journal`: events are
     discarded then, the workspace is a temporary folder, and the journal is kept in memory.
     """
 
-    __slots__ = ("_events", "_rng", "_workspace", "condition", "journal", "problem", "run_spec")
+    __slots__ = (
+        "_events",
+        "_rng",
+        "_workspace",
+        "condition",
+        "emit_progress",
+        "journal",
+        "problem",
+        "run_spec",
+    )
 
     def __init__(
         self,
@@ -40,11 +52,13 @@ class Task:
         events: EventStream | None = None,
         workspace: Workspace | None = None,
         journal: Journal | None = None,
+        emit_progress: Emit = ignore_event,
     ) -> None:
         self.problem = problem
         self.condition = condition
         self.run_spec = run_spec
         self.journal = journal or Journal()
+        self.emit_progress = emit_progress
         self._events = events or EventStream(_ignore)
         self._workspace = workspace or Workspace(None, run_spec.run_id, 1)
         self._rng: random.Random | None = None

@@ -11,7 +11,7 @@ from fairtrial.study.model.runs import RunResult
 from fairtrial.study.protocols import Problem
 
 
-class ProblemHooks:
+class ProblemHooks(ABC):
     """Base class of problems that do more for a study than evaluate outputs.
 
     needs_own_folder: results must not lie in a folder that the problem itself reads
@@ -19,13 +19,17 @@ class ProblemHooks:
 
     needs_own_folder = False
 
+    @abstractmethod
+    def evaluate(self, output: Mapping[str, Any]) -> Any:
+        """Return the evaluations of an output; see `fairtrial.study.Problem`."""
+
     def fingerprint(self) -> Mapping[str, Any] | None:
         """Return what results depend on beyond the study file; None if nothing."""
         return None
 
-    def stored_output(self, result: RunResult) -> Mapping[str, Any]:
-        """Return a stored output in the form that `evaluate` takes when a study is rescored."""
-        return result.outputs
+    def rescore(self, result: RunResult) -> Any:
+        """Return the evaluations of a stored output; by default `evaluate` of it."""
+        return self.evaluate(result.outputs)
 
     def progress_remark(self) -> Callable[[], str] | None:
         """Return a function that says why the machine can't go on right now, or is empty."""

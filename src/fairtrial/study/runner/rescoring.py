@@ -15,7 +15,7 @@ from fairtrial.study.model.runs import RunResult
 from fairtrial.study.problems.hooks import ProblemHooks
 from fairtrial.study.problems.packet import ProblemPacket
 from fairtrial.study.runner.bound_objects import make_problem
-from fairtrial.study.runner.run_attempt import evaluate_output
+from fairtrial.study.runner.run_attempt import evaluate_output, evaluate_rescored
 from fairtrial.study.tables.export import export_tables
 from fairtrial.study.tables.rescored import Judge, RescoreResult, rescore
 
@@ -63,7 +63,7 @@ def _make_judge(
         def judge_run(result: RunResult) -> Any:
             problem = problems[_problem_id(result)]
             if isinstance(problem, ProblemHooks):
-                return evaluate_output(problem, problem.stored_output(result))
+                return evaluate_rescored(problem, result)
             return evaluate_output(problem, result.outputs)
 
         return judge_run, "own"

@@ -18,7 +18,7 @@ from json import dumps
 from pathlib import Path
 from typing import Any, Literal
 
-from fairtrial.core import LedgerError, keep_out_of_git, plugins
+from fairtrial.core import Emit, LedgerError, ignore_event, keep_out_of_git, plugins
 from fairtrial.study.ledger.journal_store import JournalStore
 from fairtrial.study.ledger.lock import OwnerLock
 from fairtrial.study.ledger.reader import LedgerReader
@@ -67,6 +67,7 @@ def run_study(
     limit: int | None = None,
     retry_wait_s: float = 1.0,
     on_result: Callable[[RunResult], None] | None = None,
+    on_event: Emit = ignore_event,
 ) -> Sequence[RunResult]:
     """Run a study and return its results in plan order, read lazily from its ledger.
 
@@ -96,6 +97,7 @@ def run_study(
         include_parquet=include_parquet,
         progress=_progress_mode(show_progress),
         on_result=on_result,
+        on_event=on_event,
     )
     if dry_run:
         prepare(study, settings)
@@ -224,6 +226,7 @@ def _run_loop(
         outcomes=study.outcomes,
         seed_globals=executor.is_reproducible,
         workspaces=folder / "workspaces",
+        emit_progress=settings.on_event,
     )
     counts = _initial_counts(reader, settings, ledger.reruns)
     counts.under_way = lambda: [began for _, began in list(feed.in_flight.values())]

@@ -5,13 +5,14 @@ This has the only broad `except`: whatever the subject's code does, an attempt h
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from fairtrial.core import LabError
+from fairtrial.core import Emit, LabError, ignore_event
 from fairtrial.study.agents.events import EventStream, now
 from fairtrial.study.agents.journal import Journal
 from fairtrial.study.agents.output import ReadOutput, read_output
@@ -25,9 +26,11 @@ from fairtrial.study.model.runs import (
     Assignment,
     FailureKind,
     Outcome,
+    RunResult,
     RunSpec,
     RunStatus,
 )
+from fairtrial.study.problems.hooks import ProblemHooks
 from fairtrial.study.problems.scoring import Row, read_verdict
 from fairtrial.study.protocols import Problem, Send
 from fairtrial.study.runner.bindings import Bindings
@@ -61,6 +64,11 @@ _NO_METADATA = dict.fromkeys(("problem_family", *METADATA_COLUMNS))
 def evaluate_output(problem: Problem, output: Mapping[str, Any]) -> list[Row]:
     """Return a problem's verdict on an output, as rows of evaluations."""
     return read_verdict(resolve(problem.evaluate(output)))
+
+
+def evaluate_rescored(problem: ProblemHooks, result: RunResult) -> list[Row]:
+    """Return a problem's verdict on a stored result, as rows of evaluations."""
+    return read_verdict(resolve(problem.rescore(result)))
 
 
 def _refuse_entry(data: bytes) -> None:
@@ -153,6 +161,7 @@ class StudyWork:
     seed_globals: whether each run seeds `random` and `numpy.random`, which requires an executor
         that runs one at a time in a process
     workspaces: the folder of the runs' workspaces; None for temporary ones
+    emit_progress: called with progress events of runs in this process; worker processes drop theirs
     """
 
     def __init__(
@@ -162,11 +171,13 @@ class StudyWork:
         outcomes: Sequence[OutcomeSpec] = (),
         seed_globals: bool = True,
         workspaces: Path | None = None,
+        emit_progress: Emit = ignore_event,
     ) -> None:
         self._bindings = bindings
         self._outcomes = tuple(outcomes)
         self._seed = global_seeder() if seed_globals else None
         self._workspaces = workspaces
+        self._emit_progress, self._process = emit_progress, os.getpid()
         pack({})  # imports its libraries now, so that the first run isn't slower
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -235,7 +246,9 @@ class StudyWork:
         run.execution_metadata["problem_family"] = problem.family
         assert spec.agent_spec_ref is not None
         call = self._bindings.agents[spec.agent_spec_ref]
-        task = Task(problem, assignment.condition, spec, run.events, run.workspace, run.journal)
+        emit_progress = self._emit_progress if os.getpid() == self._process else ignore_event
+        given = run.events, run.workspace, run.journal, emit_progress
+        task = Task(problem, assignment.condition, spec, *given)
         run.add_output(read_output(resolve(call(task))))
         if run.failure_kind is None and run.outputs is not None:
             run.is_evaluating = True

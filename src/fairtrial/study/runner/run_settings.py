@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from fairtrial.core import Emit, ignore_event
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.runs import RunResult
 from fairtrial.study.model.study import Study
@@ -42,6 +43,8 @@ class RunSettings:
     include_parquet: whether to write them as Parquet files, too
     progress: how to show the progress
     on_result: called with each result once it is committed
+    on_event: called with each progress event of runs in this process (executor `serial` or
+        `threads`)
     check_early_results: called once, with the first EARLY_RESULT_COUNT successful results; returns
         messages for the user
     tell: called with messages for the user
@@ -67,6 +70,7 @@ class RunSettings:
     include_parquet: bool = False
     progress: ProgressMode = "none"
     on_result: Callable[[RunResult], None] | None = None
+    on_event: Emit = ignore_event
     check_early_results: Callable[[Sequence[RunResult]], Sequence[str]] | None = None
     tell: Callable[[str], None] = warnings.warn
 

@@ -1,0 +1,1 @@
+"""Statistics of timing: session ratios, group-sequential tests, races, detectable effects."""

@@ -1,8 +1,9 @@
-"""The constants of the group-sequential test: `benchmarks/boundaries.py` makes them anew.
+"""The constants of the group-sequential test, computed by `benchmarks/boundaries.py`.
 
-A level is the two-sided level of each look's own t interval for which the chance that any of the
-looks at 6, 10, 16, 24, 34 and 46 sessions misses the true mean is no more than alpha. By a seeded
-Monte Carlo with a relative standard error under 0.1 %; four of these are on the safe side.
+A level is the two-sided level of the t interval at each look such that the chance that any of the
+looks at 6, 10, 16, 24, 34 and 46 sessions misses the true mean is at most alpha. They come from a
+seeded Monte Carlo simulation with a relative standard error under 0.1 %, and are lowered by four
+standard errors to be safe.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""A confidence sequence: bounds that hold at every session at once, however long it goes on.
+"""A confidence sequence: bounds that hold at every number of sessions simultaneously.
 
-For open-ended runs, and for looking whenever one likes. The price is an interval about a quarter
-wider than that of the group-sequential test at the same session.
+It is meant for open-ended runs with an interim look after every session. Its interval is about a
+quarter wider than that of the group-sequential test at the same number of sessions.
 
-Every possible mean m is bet against. M_n(m) is the Bayes factor of "the mean is m + delta * sigma,
-delta normal around 0 with standard deviation `mixture`" against "the mean is m", with a right Haar
-prior on sigma. It depends on nothing but the ratios of the sessions' distances from m, and is a
-martingale that starts at 1 if the mean is m, whatever sigma is. So the chance that it ever exceeds
-1/alpha is alpha at most (Ville). The interval is of all m with M_n(m) below that::
+For each possible mean m, M_n(m) is the Bayes factor of "the mean is m + delta * sigma, delta normal
+around 0 with standard deviation `mixture`" against "the mean is m", with a right Haar prior on
+sigma. It depends only on the ratios of the sessions' distances from m, and is a martingale that
+starts at 1 if the mean is m, whatever sigma is. So the chance that it ever exceeds 1/alpha is at
+most alpha (Ville). The interval contains all m with M_n(m) below that::
 
     M_n(m) = (1 + n v)^(-1/2) * ((1 + q) / (1 + q / (1 + n v)))^(n/2)
     v = mixture^2,  q = n (mean - m)^2 / (sum of squares about the mean)
@@ -31,18 +31,19 @@ if TYPE_CHECKING:
     from fairtrial.arena.timing.stats.arrays import Values
 
 MIXTURE = 1.0
-"""The default `mixture`: within 5 % of the narrowest interval there is from 9 to 50 sessions."""
+"""The default `mixture`: within 5 % of the narrowest possible interval from 9 to 50 sessions."""
 
 
 def confidence_sequence(
     statistics: Sequence[float], alpha: float, mixture: float = MIXTURE
 ) -> tuple[float, float]:
-    """Bounds of the mean after these sessions, valid at every number of sessions at once.
+    """Return bounds of the mean that are valid at every number of sessions simultaneously.
 
     The chance that the bounds ever miss the true mean of normal statistics, at any n from 2 on, is
-    at most `alpha`. `mixture` is where they are tight: at true effects of about that many standard
-    deviations; it has to be chosen before the sessions are seen. Infinite where so few sessions say
-    nothing.
+    at most `alpha`. With too few sessions they are infinite.
+
+    mixture: the true effect, in standard deviations, at which the bounds are tightest; it must be
+        chosen before the sessions are seen
     """
     import numpy as np
 
@@ -58,7 +59,7 @@ def confidence_sequence(
 
 
 def half_width(sessions: int, alpha: float, mixture: float = MIXTURE) -> float:
-    """Half the width of the interval, in standard deviations of the sessions."""
+    """Return half the width of the interval, in standard deviations of the sessions."""
     if not 0 < alpha < 1:
         raise ValueError(f"alpha must be between 0 and 1, e.g. 0.05; got {alpha}")
     if not 0 < mixture < math.inf:
@@ -66,7 +67,7 @@ def half_width(sessions: int, alpha: float, mixture: float = MIXTURE) -> float:
     if sessions < 2:
         return math.inf
     growth = 1 + sessions * mixture**2
-    # log of what (1 + q) / (1 + q / growth) may reach; it never exceeds growth itself.
+    # log of the bound of (1 + q) / (1 + q / growth), which never exceeds growth itself
     reach = (math.log(1 / alpha) + math.log(growth) / 2) * 2 / sessions
     if reach >= math.log(growth):
         return math.inf
@@ -77,12 +78,12 @@ def half_width(sessions: int, alpha: float, mixture: float = MIXTURE) -> float:
 def running_intervals(
     statistics: Values, alpha: float, mixture: float = MIXTURE
 ) -> tuple[Values, Values]:
-    """Lower and upper bounds after each session, for many comparisons at once: one a row."""
+    """Return lower and upper bounds after each session; each row is one comparison."""
     import numpy as np
 
     counts = np.arange(1, statistics.shape[1] + 1)
     mean = np.cumsum(statistics, axis=1) / counts
-    # Squares about each row's first number: about 0 they would lose what differs.
+    # Squares about each row's first number: about 0 they would lose precision.
     moved = statistics - statistics[:, :1]
     about = np.cumsum(moved**2, axis=1) - np.cumsum(moved, axis=1) ** 2 / counts
     sd = np.sqrt(np.maximum(about, 0) / np.maximum(counts - 1, 1))

@@ -1,15 +1,16 @@
-"""What a machine can see: from runs of the base against itself, which effect in how many sessions.
+"""Detectable effects: the smallest effect that a number of sessions detects on a machine.
 
-Effects are shares, like `min_effect`: 0.03 is a candidate 1.03 times as fast as the base. An effect
-is seen when the interval of the group-sequential test excludes 1 on the right side, at one of its
-looks. (One that is seen may still be too small to matter; that is for `min_effect` to say.)
+The machine's noise is measured by timing the base against itself. Effects are shares, like
+`min_effect`: 0.03 is a candidate 1.03 times as fast as the base. An effect is detected when the
+interval of the group-sequential test excludes 1 on the right side at one of its looks. (It may
+still be smaller than `min_effect`.)
 
-How likely that is comes from a simulation with a fixed seed: sessions are independent and normal.
-In each simulated run there is a smallest effect, in units of the session spread, at which one of
-the looks sees it: the least of t * sd / sqrt(n) - mean over the looks at n sessions. The effect
-visible with a power of 80 % is the 80th percentile of these, so one simulation answers for every
-effect, with a standard error of about 0.5 % of it. Noncentral t at the last look alone would be
-exact, and too pessimistic: it leaves out the looks before.
+The power comes from a simulation with a fixed seed: sessions are independent and normal. Each
+simulated run has a smallest effect, in units of the session spread, that one of its looks detects:
+the minimum of t * sd / sqrt(n) - mean over the looks at n sessions. The effect detected with a
+power of 80 % is the 80th percentile of these, so one simulation answers for every effect, with a
+standard error of about 0.5 % of it. Noncentral t at the last look alone would be exact but too
+pessimistic: it ignores the earlier looks.
 
 References::
 
@@ -38,10 +39,10 @@ SEED = 20_240_607
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """How often something happened.
+    """A proportion with its interval.
 
-    count: how often
-    total: of how many times
+    count: number of events
+    total: number of trials
     low, high: the exact (Clopper-Pearson) interval of the share
     """
 
@@ -52,14 +53,14 @@ class Rate:
 
     @property
     def share(self) -> float:
-        """The share; 0 of nothing."""
+        """The share; 0 without any trial."""
         return self.count / self.total if self.total else 0.0
 
 
 def spread(statistics: Sequence[float]) -> float:
-    """The standard deviation of session statistics: 0.015 if sessions differ by 1.5 %.
+    """Return the standard deviation of session statistics: 0.015 if sessions differ by 1.5 %.
 
-    The ordinary one, outliers and all, since that is what the test divides by.
+    It includes outliers, as in the test's own denominator.
     """
     import numpy as np
 
@@ -72,25 +73,25 @@ def spread(statistics: Sequence[float]) -> float:
 def visible_effect(
     spread: float, sessions: int, alpha: float, power: float = TARGET_POWER
 ) -> float | None:
-    """The smallest effect that is seen with that power within so many sessions.
+    """Return the smallest effect that is detected with this power within so many sessions.
 
-    None if they are too few for the first look. More than the last look has are of no use.
+    None if they are too few for the first look. Sessions beyond the last look are ignored.
     """
     _check(spread, alpha, power)
     if sessions < LOOKS[0]:
         return None
     thresholds = _draw_thresholds(min(sessions, LOOKS[-1]), alpha)
     # The smallest threshold with at least that share of runs at or below it.
-    seen = thresholds[min(math.ceil(power * len(thresholds)), len(thresholds)) - 1]
-    return math.expm1(float(seen) * max(spread, LEAST_SPREAD))
+    detected = thresholds[min(math.ceil(power * len(thresholds)), len(thresholds)) - 1]
+    return math.expm1(float(detected) * max(spread, LEAST_SPREAD))
 
 
 def sessions_needed(
     effect: float, spread: float, alpha: float, power: float = TARGET_POWER
 ) -> int | None:
-    """How many sessions have to be allowed for an effect to be seen with that power.
+    """Return how many sessions must be allowed to detect an effect with this power.
 
-    Most runs that see it end before. None if the last look has too few.
+    Most runs that detect it end earlier. None if the last look has too few sessions.
     """
     if effect <= 0:
         raise ValueError(f"the effect must be above 0, e.g. 0.02 for 2 %; got {effect}")
@@ -104,7 +105,10 @@ def sessions_needed(
 def seconds_needed(
     effect: float, spread: float, session_s: float, alpha: float, power: float = TARGET_POWER
 ) -> float | None:
-    """How long that takes, with sessions of `session_s` seconds; None if it can't be seen."""
+    """Return how long detecting an effect takes, with sessions of `session_s` seconds.
+
+    None if it can't be detected.
+    """
     _check_seconds(session_s)
     sessions = sessions_needed(effect, spread, alpha, power)
     return None if sessions is None else sessions * session_s
@@ -113,18 +117,18 @@ def seconds_needed(
 def visible_within(
     spread: float, session_s: float, seconds: float, alpha: float, power: float = TARGET_POWER
 ) -> float | None:
-    """The smallest effect that is seen with that power within so many seconds.
+    """Return the smallest effect that is detected with this power within so many seconds.
 
-    None if they don't hold the sessions of the first look.
+    None if they are too few for the first look.
     """
     _check_seconds(session_s)
-    # Six sessions of 0.1 s fit into 0.6 s, whatever binary fractions make of that.
+    # Six sessions of 0.1 s fit into 0.6 s in spite of rounding errors.
     sessions = math.floor(min(seconds / session_s + 1e-9, LOOKS[-1]))
     return visible_effect(spread, sessions, alpha, power)
 
 
 def false_positive_rate(claims: Sequence[Claim], confidence: float = 0.95) -> Rate:
-    """How often comparisons of equal code claimed a difference, either way."""
+    """Return the rate of comparisons of equal code that claimed a difference, either way."""
     from scipy.special import betaincinv
 
     total = len(claims)
@@ -137,7 +141,7 @@ def false_positive_rate(claims: Sequence[Claim], confidence: float = 0.95) -> Ra
 
 @functools.lru_cache(maxsize=64)
 def _draw_thresholds(sessions: int, alpha: float) -> Values:
-    """For each simulated run the effect, in spreads, from which on it is seen; in rising order.
+    """Return each simulated run's smallest detected effect, in spreads, in ascending order.
 
     The last look may come early, when no more sessions fit.
     """
@@ -147,16 +151,19 @@ def _draw_thresholds(sessions: int, alpha: float) -> Values:
     means, sds = _draw_runs()
     level = nominal_level(alpha)
     least = np.full(RUNS, np.inf)
-    for at in (*(each for each in LOOKS if each < sessions), sessions):
+    for at in (*(look for look in LOOKS if look < sessions), sessions):
         quantile = -float(stdtrit(at - 1, level / 2))
         least = np.minimum(least, quantile * sds[at - 1] / math.sqrt(at) - means[at - 1])
-    # Below 0 there is nothing to see: such a run claims a difference where there is none.
+    # Below 0 there is no effect: such a run claims a difference where there is none.
     return np.sort(np.maximum(least, 0.0))
 
 
 @functools.lru_cache(maxsize=1)
 def _draw_runs() -> tuple[Values, Values]:
-    """Means and standard deviations of the first 1, 2, 3, ... sessions (rows) of runs (columns)."""
+    """Return means and standard deviations of the first 1, 2, 3, ... sessions.
+
+    Rows are numbers of sessions, columns are runs.
+    """
     import numpy as np
 
     sessions = np.random.default_rng(SEED).standard_normal((LOOKS[-1], RUNS))

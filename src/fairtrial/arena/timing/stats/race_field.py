@@ -1,9 +1,9 @@
-"""The field of a race: what its runners have shown, and how far one is behind another for certain.
+"""The field of a race: session statistics of its runners, and bounds of their differences.
 
 Bounds of how far a runner is behind a rival are one-sided and repeated: Welch's t over the first n
-sessions of both, for n in the looks, however many more one of them has. So which runner gets how
-many sessions can't bend them. The level of each look is that of the group-sequential test, which
-was made for fewer degrees of freedom, and is a little on the safe side here.
+sessions of both, for n in the looks, however many more one of them has. So the bounds don't depend
+on which runner gets how many sessions. The level of each look is that of the group-sequential test,
+which was computed for fewer degrees of freedom, and is slightly conservative here.
 
 References::
 
@@ -19,11 +19,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import fmean
 
-from fairtrial.arena.timing.stats.sequential import LEAST_SPREAD, Look, look, nominal_level
+from fairtrial.arena.timing.stats.sequential import (
+    LEAST_SPREAD,
+    SessionLook,
+    interim_look,
+    nominal_level,
+)
 
 
-class State(StrEnum):
-    """Where a runner is in a race."""
+class RunnerState(StrEnum):
+    """The state of a runner in a race."""
 
     RUNNING = "running"
     CLOSE = "can't beat the leader by as much as matters"
@@ -35,27 +40,27 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How a runner is doing.
+    """A runner's state and result so far.
 
-    runner: which one
+    runner: the runner's number
     state: whether it is in the race, or why not
-    sessions: how many it has had
-    look: what its latest look said, with an interval that holds for all runners at once
-    rival: whom it is slower than, or too close to
+    sessions: its number of sessions
+    look: its latest interim look, with an interval that holds for all runners simultaneously
+    rival: the runner that it is slower than, or too close to
     """
 
     runner: int
-    state: State
+    state: RunnerState
     sessions: int
-    look: Look
+    look: SessionLook
     rival: int | None = None
 
 
 class Field:
-    """Session statistics of runners, log(candidate/base), and the alpha that each may spend."""
+    """Session statistics of runners, log(candidate/base), and the alpha of each."""
 
     def __init__(self, looks: Sequence[int], min_effect: float) -> None:
-        """`looks`: after how many sessions one looks."""
+        """Start without runners; `looks` are the numbers of sessions with an interim look."""
         self.looks = tuple(looks)
         self._min_effect = min_effect
         self._statistics: list[list[float]] = []
@@ -63,53 +68,56 @@ class Field:
         self._levels: list[float] = []
 
     def add(self, alpha: float) -> int:
-        """A new runner: the two-sided level of its interval, and the one-sided of losing to it."""
+        """Add a runner and return its number.
+
+        alpha: the two-sided level of its interval, and the one-sided level of losing to it
+        """
         self._statistics.append([])
         self._alphas.append(alpha)
-        # A two-sided test at twice the level errs on either side at the level. (One runner alone
-        # may have all of alpha; nobody ever loses to it, and twice that may be no level at all.)
+        # A two-sided test at twice the level errs on either side at the level. (A single runner has
+        # all of alpha; no other can lose to it, and twice its alpha may be no valid level.)
         self._levels.append(nominal_level(2 * alpha) / 2 if alpha < 0.5 else alpha / 2)
         return len(self._statistics) - 1
 
-    def tell(self, runner: int, statistics: Sequence[float]) -> None:
-        """New sessions of a runner."""
+    def record(self, runner: int, statistics: Sequence[float]) -> None:
+        """Add new sessions of a runner."""
         self._statistics[runner] += map(float, statistics)
 
     def count(self, runner: int) -> int:
-        """How many sessions a runner has had."""
+        """Return a runner's number of sessions."""
         return len(self._statistics[runner])
 
     def looked(self, runner: int) -> int:
-        """How many looks a runner has behind it."""
+        """Return how many interim looks a runner has had."""
         return sum(at <= self.count(runner) for at in self.looks)
 
     def mean(self, runner: int) -> float:
-        """The estimate of a runner that has had a session."""
+        """Return the estimate of a runner that has had a session."""
         return fmean(self._statistics[runner])
 
-    def look(self, runner: int, *, is_last: bool = False) -> Look:
-        """A runner against the base, as of its latest look.
+    def look(self, runner: int, *, is_last: bool = False) -> SessionLook:
+        """Return a runner's comparison with the base at its latest interim look.
 
-        Sessions since then count only if no more will come: anything else would be peeking.
+        is_last: whether no more sessions will follow; only then later sessions count, too
         """
-        taken = self._statistics[runner]
+        statistics = self._statistics[runner]
         if not is_last and (done := self.looked(runner)):
-            taken = taken[: self.looks[done - 1]]
-        return look(taken, alpha=self._alphas[runner], min_effect=self._min_effect)
+            statistics = statistics[: self.looks[done - 1]]
+        return interim_look(statistics, alpha=self._alphas[runner], min_effect=self._min_effect)
 
     def least_lag(self, runner: int, rival: int) -> float:
-        """The firmest lower bound of how much slower a runner is than a rival.
+        """Return the highest lower bound, over all looks, of how much slower it is than a rival.
 
-        Both have had their first look.
+        Both must have had their first look.
         """
-        both = min(self.looked(runner), self.looked(rival))
+        looks = min(self.looked(runner), self.looked(rival))
         mine, other = self._statistics[runner], self._statistics[rival]
         level = self._levels[rival]
-        return max(_least_gap(mine[:at], other[:at], level) for at in self.looks[:both])
+        return max(_least_gap(mine[:at], other[:at], level) for at in self.looks[:looks])
 
 
 def _least_gap(mine: Sequence[float], other: Sequence[float], level: float) -> float:
-    """Welch's one-sided lower bound of the difference of two means of equally many."""
+    """Return Welch's one-sided lower bound of the difference of two means, equal sizes."""
     from scipy.special import stdtrit
 
     mean, other_mean = fmean(mine), fmean(other)

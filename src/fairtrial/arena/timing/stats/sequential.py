@@ -1,14 +1,14 @@
-"""Group-sequential t: look at the sessions a few times, claim a difference too often never.
+"""The group-sequential t test: a few interim looks at the sessions that together keep one alpha.
 
-The numbers are session statistics, log(candidate/base): below 0 for a faster candidate. After 6,
-10, 16, 24, 34 and 46 sessions one looks at the t interval of their mean. Each look's interval is
-that of an ordinary t test at one and the same level, which is so much smaller than alpha that with
-normal statistics the chance that *any* of the six misses the true mean is at most alpha. So the
-interval holds at whatever look one stops, and for whatever reason.
+The data are session statistics, log(candidate/base): below 0 for a faster candidate. There is an
+interim look at the t interval of their mean after 6, 10, 16, 24, 34 and 46 sessions. Each look's
+interval is that of an ordinary t test at the same level, which is so much smaller than alpha that
+with normal statistics the chance that *any* of the six misses the true mean is at most alpha. So
+the interval holds at whatever look the comparison stops, and for whatever reason.
 
-The same level at each look (and not levels that grow, as O'Brien and Fleming's do) because most
+The level is the same at each look (and doesn't grow, as O'Brien and Fleming's do) because most
 comparisons should end at the first or second look. Levels that shrink would save one session in ten
-where sessions spread by 1.5 %, and cost sessions on machines noisier than that.
+where sessions spread by 1.5 %, and cost sessions on noisier machines.
 
 References::
 
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
     from fairtrial.arena.timing.stats.arrays import Values
 
 LOOKS = (6, 10, 16, 24, 34, 46)
-"""After how many sessions one looks."""
+"""The numbers of sessions with an interim look."""
 
 LEAST_SPREAD = 1e-4
-"""Sessions are never taken to spread less than this (0.01 %), whatever a handful of them says.
+"""The smallest standard deviation of sessions that is assumed (0.01 %), whatever was measured.
 
-Two pairs of fresh processes that are timed to the same digit are luck, a coarse clock or a
-simulated one. No real machine is that quiet, so that this only ever makes an interval wider.
+Two pairs of fresh processes with the same time to the last digit are luck, a coarse clock or a
+simulated one. No real machine has so little noise, so this only makes intervals wider.
 """
 
 
 class Claim(StrEnum):
-    """What an interval allows to say."""
+    """What an interval allows to conclude."""
 
     FASTER = "faster"
     SLOWER = "slower"
@@ -53,13 +53,13 @@ class Claim(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """What the sessions say so far.
+class SessionLook:
+    """The result of an interim look at the sessions so far.
 
-    sessions: how many there are
-    mean: of log(candidate/base)
+    sessions: number of sessions
+    mean: mean of log(candidate/base)
     low, high: the repeated confidence interval of that mean; infinite with too few sessions
-    claim: what that allows to say
+    claim: what the interval allows to conclude
     """
 
     sessions: int
@@ -70,7 +70,7 @@ class Look:
 
     @property
     def is_decided(self) -> bool:
-        """Whether more sessions would change nothing that may be said."""
+        """Whether the comparison can stop here."""
         return self.claim != Claim.INCONCLUSIVE
 
     @property
@@ -90,11 +90,11 @@ class Look:
 
 
 def nominal_level(alpha: float) -> float:
-    """The level of each look's own two-sided t interval such that all looks together miss the true
-    mean no more often than `alpha`.
+    """Return the level of each look's two-sided t interval for a test with this alpha.
 
-    Between the alphas of the table by interpolation of the logarithms. Below them by Bonferroni's
-    inequality, above them in proportion: both are on the safe side.
+    With it, the chance that any look misses the true mean is at most `alpha`. Between the alphas of
+    the table the logarithms are interpolated. Below them Bonferroni's inequality is used, above
+    them proportion: both are conservative.
     """
     _check_alpha(alpha)
     if alpha >= LEVELS[0][0]:
@@ -109,16 +109,16 @@ def nominal_level(alpha: float) -> float:
     return level_1 * math.pow(level_2 / level_1, share)
 
 
-def look(statistics: Sequence[float], *, alpha: float, min_effect: float) -> Look:
-    """What may be said after these sessions.
+def interim_look(statistics: Sequence[float], *, alpha: float, min_effect: float) -> SessionLook:
+    """Return what may be concluded after these sessions.
 
-    To be asked after 6, 10, 16, ... sessions (`next_look`), and once in between if no more will
-    come: that takes the place of the next look, at its level. Asked after every session it would be
-    peeking; `anytime.confidence_sequence` is for that. For more sessions than the last look has
-    there is no constant: ValueError.
+    Call it after 6, 10, 16, ... sessions (`next_look`), and once in between if no more will follow:
+    that replaces the next look, at its level. A look after every session would inflate the error
+    rate; `confidence_sequence` is for that. Raises ValueError for more sessions than the last look
+    has, since there is no constant for them.
 
     EQUIVALENT is an interval with |log ratio| < log(1 + min_effect) from end to end, also if it
-    excludes 0. FASTER is one that lies below 0, SLOWER one above.
+    excludes 0. FASTER is one below 0, SLOWER one above.
     """
     import numpy as np
 
@@ -135,27 +135,27 @@ def look(statistics: Sequence[float], *, alpha: float, min_effect: float) -> Loo
         )
     mean = float(np.mean(values)) if len(values) else math.nan
     if len(values) < LOOKS[0]:
-        return Look(len(values), mean, -math.inf, math.inf, Claim.INCONCLUSIVE)
-    low, high = (float(each[0]) for each in intervals(values[None, :], alpha))
-    return Look(len(values), mean, low, high, claim(low, high, min_effect))
+        return SessionLook(len(values), mean, -math.inf, math.inf, Claim.INCONCLUSIVE)
+    low, high = (float(bounds[0]) for bounds in intervals(values[None, :], alpha))
+    return SessionLook(len(values), mean, low, high, claim(low, high, min_effect))
 
 
 def intervals(statistics: Values, alpha: float) -> tuple[Values, Values]:
-    """The lower and upper bounds for many comparisons at once: one a row, a session a column."""
+    """Return lower and upper bounds; each row is one comparison, each column a session."""
     import numpy as np
     from scipy import special
 
     sessions = statistics.shape[1]
     mean = np.mean(statistics, axis=1)
     sd = np.maximum(np.std(statistics, axis=1, ddof=1), LEAST_SPREAD)
-    # scipy.stats.t.isf is this with 0.1 ms of checks, and a second of importing, around it.
+    # scipy.stats.t.isf is the same with 0.1 ms of checks and a second of imports.
     quantile = -float(special.stdtrit(sessions - 1, nominal_level(alpha) / 2))
     width = quantile * sd / math.sqrt(sessions)
     return mean - width, mean + width
 
 
 def claim(low: float, high: float, min_effect: float) -> Claim:
-    """What an interval of log(candidate/base) allows to say."""
+    """Return what an interval of log(candidate/base) allows to conclude."""
     margin = math.log1p(min_effect)
     if -margin < low and high < margin:
         return Claim.EQUIVALENT
@@ -166,18 +166,18 @@ def claim(low: float, high: float, min_effect: float) -> Claim:
     return Claim.INCONCLUSIVE
 
 
-def adopt(found: Look, min_effect: float) -> bool:
-    """Whether it is worth taking: certainly faster, and by the minimum effect as far as one knows.
+def adopt(look: SessionLook, min_effect: float) -> bool:
+    """Return whether a candidate is worth adopting.
 
-    That is, the lower bound of the speed-up is above 1 and the estimate is at least
+    That is, the lower bound of its speed-up is above 1, and the estimate is at least
     1 + min_effect. The true speed-up may be smaller than that; it is above 1.
     """
-    return found.high < 0 and -found.mean >= math.log1p(min_effect)
+    return look.high < 0 and -look.mean >= math.log1p(min_effect)
 
 
 def next_look(sessions: int) -> int | None:
-    """After how many sessions to look next; None after the last look."""
-    return next((each for each in LOOKS if each > sessions), None)
+    """Return the number of sessions at the next interim look; None after the last one."""
+    return next((look for look in LOOKS if look > sessions), None)
 
 
 def _check_alpha(alpha: float) -> None:

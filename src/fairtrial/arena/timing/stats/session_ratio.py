@@ -1,8 +1,8 @@
-"""The statistic of a session, from its samples: all that a verdict is computed from.
+"""The statistic of a session, computed from its samples; verdicts depend on nothing else.
 
-Only sessions are replicates. Rounds of one session share two processes, and these differ by a per
-cent or more however often they are called (where their memory lies, how their hashes fall). A round
-more makes the session's number more exact, but is no independent evidence; a session more is.
+Only sessions are replicates. Rounds of one session share two processes, and these differ by one per
+cent or more however often they are called (by their memory layout, by their hash seeds). Another
+round makes the session's statistic more precise, but only another session is independent evidence.
 
 Reference: Kalibera and Jones (2013), ISMM '13, 63-74: repeat at the level that varies.
 """
@@ -16,14 +16,14 @@ from statistics import fmean, median
 from fairtrial.arena.model.timings import Arm, Sample
 
 LEAST_SHARE = 0.02
-"""What is left at least of a sample when the time of an empty one is taken off it."""
+"""The share of a sample that remains at least when the time of an empty one is subtracted."""
 
 
 def session_statistic(base_s: Sequence[float], candidate_s: Sequence[float]) -> float:
-    """The median of log(candidate/base) over the rounds of a session; below 0 for faster.
+    """Return the median of log(candidate/base) over the rounds of a session; below 0 for faster.
 
-    The median of ratios of neighbours: what slows both down for a while cancels, and a round that
-    something fell into doesn't count for more than any other.
+    Ratios of neighboring samples cancel a temporary slowdown of both, and the median limits the
+    weight of a disturbed round.
     """
     if len(base_s) != len(candidate_s) or not base_s:
         raise ValueError(
@@ -37,32 +37,32 @@ def session_statistic(base_s: Sequence[float], candidate_s: Sequence[float]) -> 
 
 
 def session_ratio(samples: Sequence[Sample]) -> float | None:
-    """The median over kept rounds of log(candidate/base), by the clock on the wall.
+    """Return the median over kept rounds of log(candidate/base) in wall time.
 
-    The time that asking and replying take is taken off both alike, as the base's own empty samples
-    show it: it would make every ratio look smaller than it is. None if there is no whole round.
+    The time of a request and its reply, known from the base's empty samples, is subtracted from
+    both: it would bias every ratio towards 1. None if there is no complete round.
     """
     return _ratio(samples, lambda sample: sample.wall_s)
 
 
 def session_cpu_ratio(samples: Sequence[Sample]) -> float | None:
-    """The same by CPU time; None where the kernel doesn't tell it."""
+    """Return the same statistic in CPU time; None where the kernel doesn't report it."""
     if any(sample.cpu_s is None for sample in samples):
         return None
     return _ratio(samples, lambda sample: sample.cpu_s or 0.0)
 
 
 def seconds_per_call(samples: Sequence[Sample], arm: Arm) -> float:
-    """How long one call takes: the median over kept rounds."""
+    """Return how long one call takes: the median over kept rounds."""
     empty_s = _empty(samples, lambda sample: sample.wall_s)
-    kept = [each for each in samples if each.is_kept and each.arm == arm and each.calls]
+    kept = [sample for sample in samples if sample.is_kept and sample.arm == arm and sample.calls]
     if not kept:
         return math.nan
-    return median(_net(each.wall_s, empty_s) / each.calls for each in kept)
+    return median(_net(sample.wall_s, empty_s) / sample.calls for sample in kept)
 
 
 def mean_ratio(ratios: Sequence[float]) -> float:
-    """What one replicate of several benchmarks comes to: the log of a geometric mean of ratios."""
+    """Return the statistic of several benchmarks: the log of the geometric mean of ratios."""
     return fmean(ratios)
 
 
@@ -72,16 +72,16 @@ def _ratio(samples: Sequence[Sample], figure: Callable[[Sample], float]) -> floa
     for sample in samples:
         if sample.is_kept and sample.calls:
             rounds.setdefault(sample.round, {})[sample.arm] = _net(figure(sample), empty)
-    whole = [each for each in rounds.values() if len(each) == 2 and min(each.values()) > 0]
-    if not whole:
+    complete = [arms for arms in rounds.values() if len(arms) == 2 and min(arms.values()) > 0]
+    if not complete:
         return None
     return session_statistic(
-        [each["base"] for each in whole], [each["candidate"] for each in whole]
+        [arms["base"] for arms in complete], [arms["candidate"] for arms in complete]
     )
 
 
 def _empty(samples: Sequence[Sample], figure: Callable[[Sample], float]) -> float:
-    """What a sample takes in which nothing is called."""
+    """Return the figure of a sample without any call."""
     empties = [figure(sample) for sample in samples if not sample.calls]
     return median(empties) if empties else 0.0
 

@@ -1,7 +1,7 @@
-"""Models' answers, read: from prose with blocks in it to files.
+"""Parser of models' answers: from prose with blocks to files.
 
-Strict where being lenient would mean guessing: a path that isn't in the brief, a text that is found
-twice. What is wrong is said so that a model can mend it.
+It is strict where a lenient parser would have to guess: a path that isn't in the brief, a text that
+occurs twice. Problems are worded so that a model can correct them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fairtrial.optimize.proposers.chat.edits import Edit, apply_edits, restore_endings
+from fairtrial.optimize.proposers.chat.edits import EditBlock, apply_edits, restore_endings
 from fairtrial.optimize.proposers.chat.paths import (
     explain_unknown,
     find_path,
@@ -33,7 +33,7 @@ class Draft:
     """One candidate in an answer.
 
     files: new texts by path, of files that differ from the base
-    note: what the model says of it
+    note: the model's explanation
     problems: what is wrong with it, a sentence each; then it has no files
     is_declined: whether the model has nothing to propose
     """
@@ -47,12 +47,12 @@ class Draft:
 def read_answer(
     text: str, files: Mapping[str, str], form: Form, wanted: int = 1, *, is_cut: bool = False
 ) -> list[Draft]:
-    """As many drafts as are wanted, in their order.
+    """Return as many drafts as are wanted, in their order.
 
-    files: the base's
-    is_cut: whether the answer was cut off: its last draft is not to be trusted then
+    files: the files of the base
+    is_cut: whether the answer was cut off: then its last draft isn't used
     """
-    sections = _split(_without_thoughts(text))
+    sections = _split(_strip_reasoning(text))
     if wanted == 1:
         own = [lines for number, lines in sections if number == 1] or [sections[0][1]]
         return [_cut() if is_cut else _read_draft(own[-1], files, form)]
@@ -85,57 +85,57 @@ def _read_numbered(
     return Draft(problems=(f"there is {count} under CANDIDATE {number}",))
 
 
-def _without_thoughts(text: str) -> str:
-    """The answer alone, where a server leaves a model's thoughts in front of it."""
+def _strip_reasoning(text: str) -> str:
+    """Return the answer without the reasoning that some servers put in front of it."""
     text = text.replace("\r\n", "\n")
     return re.sub(r"\A\s*<think(ing)?>.*?</think(ing)?>", "", text, count=1, flags=re.DOTALL)
 
 
-# -- blocks: what stands between fences or markers is nobody's headline --
+# -- blocks: lines between fences or markers are no headings --
 
 
 @dataclass(slots=True)
-class _Reader:
-    """Follows an answer line by line, and knows what a line belongs to.
+class _BlockTracker:
+    """Tracks, line by line, whether an answer is inside a block.
 
-    fence: the fence that is open, if any
-    is_edit: whether it is within a search/replace block
+    fence: the open fence, if any
+    is_edit: whether a search/replace block is open
     """
 
     fence: str = ""
     is_edit: bool = False
 
     def is_prose(self, line: str) -> bool:
-        """Whether a line stands outside of all blocks; the markers themselves don't."""
+        """Return whether the next line is outside of all blocks; markers are part of theirs."""
         if self.is_edit:
             self.is_edit = not _REPLACE.fullmatch(line.strip())
             return False
         if _SEARCH.fullmatch(line.strip()):
             self.is_edit = True
             return False
-        found = _FENCE.match(line)
+        fence = _FENCE.match(line)
         if self.fence:
-            if closes(line, self.fence):
+            if _closes(line, self.fence):
                 self.fence = ""
             return False
-        if found:
-            self.fence = found["fence"]
+        if fence:
+            self.fence = fence["fence"]
             return False
         return True
 
 
-def closes(line: str, fence: str) -> bool:
-    """Whether a line ends the block that a fence began."""
+def _closes(line: str, fence: str) -> bool:
+    """Return whether a line ends the block that a fence began."""
     text = line.strip()
     return len(text) >= len(fence) and text == fence[0] * len(text) and line[:4].strip() != ""
 
 
 def _split(text: str) -> list[tuple[int | None, list[str]]]:
-    """The answer by its CANDIDATE lines: (number, lines); what stands before them has no number."""
-    reader = _Reader()
+    """Return (number, lines) for each CANDIDATE heading; lines before them have no number."""
+    tracker = _BlockTracker()
     sections: list[tuple[int | None, list[str]]] = [(None, [])]
     for line in text.split("\n"):
-        head = _HEAD.match(line) if reader.is_prose(line) else None
+        head = _HEAD.match(line) if tracker.is_prose(line) else None
         if head:
             sections.append((int(head[1]), []))
         else:
@@ -146,7 +146,7 @@ def _split(text: str) -> list[tuple[int | None, list[str]]]:
 
 
 def _read_draft(lines: Sequence[str], files: Mapping[str, str], form: Form) -> Draft:
-    note = _note_of(lines)
+    note = _read_note(lines)
     read = _whole_files if form == "whole_file" else _edited_files
     texts, problems = read(lines, files)
     if not texts and not problems:
@@ -164,12 +164,12 @@ def _read_draft(lines: Sequence[str], files: Mapping[str, str], form: Form) -> D
     return Draft(changed, note, is_declined=not changed)
 
 
-def _note_of(lines: Sequence[str]) -> str:
-    """The prose before the first block, which says what was done."""
-    reader = _Reader()
+def _read_note(lines: Sequence[str]) -> str:
+    """Return the prose before the first block."""
+    tracker = _BlockTracker()
     prose: list[str] = []
     for line in lines:
-        if not reader.is_prose(line):
+        if not tracker.is_prose(line):
             break
         prose.append(line)
     if prose and len(prose) < len(lines):
@@ -186,12 +186,12 @@ def _note_of(lines: Sequence[str]) -> str:
 def _whole_files(
     lines: Sequence[str], files: Mapping[str, str]
 ) -> tuple[dict[str, str], list[str]]:
-    """The text of each file that the blocks give, and what is wrong with them."""
+    """Return the texts of the files in fenced blocks, and what is wrong with the blocks."""
     texts: dict[str, str] = {}
     problems: list[str] = []
     nameless: list[tuple[int, str]] = []
     for number, (before, info, content) in enumerate(_blocks(lines), 1):
-        path, named = _path_of_block(before, info, files)
+        path, named = _find_block_path(before, info, files)
         if content is None:
             problems.append(f"block {number} has no end: the fence is never closed")
         elif path is None and named:
@@ -203,15 +203,15 @@ def _whole_files(
         else:
             texts[path] = content
     if texts or problems or not nameless:
-        return texts, problems  # beside files, blocks without a name illustrate what is said
+        return texts, problems  # beside named files, unnamed blocks only illustrate the prose
     if len(files) == len(nameless) == 1:
         return {next(iter(files)): nameless[0][1]}, []
     number = nameless[0][0]
     return {}, [f"block {number} doesn't say which file it is (FILE: path, right before it)"]
 
 
-def _path_of_block(before: str, info: str, files: Mapping[str, str]) -> tuple[str | None, str]:
-    """The file that a block is: by the line before it, or by what stands behind its fence."""
+def _find_block_path(before: str, info: str, files: Mapping[str, str]) -> tuple[str | None, str]:
+    """Return the file of a block, by the line before it or by the text after its fence."""
     path, named = path_in(before, files)
     if path is None and not named:
         path, named = path_of_info(info, files)
@@ -221,18 +221,18 @@ def _path_of_block(before: str, info: str, files: Mapping[str, str]) -> tuple[st
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, str, str | None]]:
-    """(the line before, what stands behind the fence, the content) of each fenced block."""
+    """Yield (the line before, the text after the fence, the content) of each fenced block."""
     before, fence, info = "", "", ""
     content: list[str] = []
     for line in lines:
         if fence:
-            if closes(line, fence):
-                yield before, info, "".join(f"{each}\n" for each in content)
+            if _closes(line, fence):
+                yield before, info, "".join(f"{text}\n" for text in content)
                 before, fence = "", ""
             else:
                 content.append(line)
-        elif found := _FENCE.match(line):
-            fence, info, content = found["fence"], found["info"].strip(), []
+        elif opening := _FENCE.match(line):
+            fence, info, content = opening["fence"], opening["info"].strip(), []
         elif line.strip():
             before = line
     if fence:
@@ -245,8 +245,8 @@ def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, str, str | None]]:
 def _edited_files(
     lines: Sequence[str], files: Mapping[str, str]
 ) -> tuple[dict[str, str], list[str]]:
-    """The text of each file that blocks change, and what is wrong with them."""
-    edits: dict[str, list[Edit]] = {}
+    """Return the texts of the files that blocks edit, and what is wrong with the blocks."""
+    blocks: dict[str, list[EditBlock]] = {}
     problems: list[str] = []
     for number, (written, body) in enumerate(_edit_blocks(lines, files), 1):
         path = find_path(written, files)
@@ -256,26 +256,26 @@ def _edited_files(
             problems.append(f"block {number} doesn't say which file it is about (FILE: path)")
         elif path is None:
             problems.append(explain_unknown(written, files))
-        elif not (dividers := _dividers(body)):
+        elif not (dividers := _find_dividers(body)):
             problems.append(f"block {number} has no line ======= between SEARCH and REPLACE")
         else:
-            edits.setdefault(path, []).append(Edit(number, tuple(body), dividers))
+            blocks.setdefault(path, []).append(EditBlock(number, tuple(body), dividers))
     texts: dict[str, str] = {}
-    for path, own in edits.items():
-        text, wrong = apply_edits(path, files[path], own)
-        problems.extend(wrong)
+    for path, own_blocks in blocks.items():
+        text, own_problems = apply_edits(path, files[path], own_blocks)
+        problems.extend(own_problems)
         texts[path] = text
     return texts, problems
 
 
-def _dividers(body: Sequence[str]) -> tuple[int, ...]:
+def _find_dividers(body: Sequence[str]) -> tuple[int, ...]:
     return tuple(place for place, line in enumerate(body) if _DIVIDER.fullmatch(line.strip()))
 
 
 def _edit_blocks(
     lines: Sequence[str], files: Mapping[str, str]
 ) -> Iterator[tuple[str, list[str] | None]]:
-    """(the path as written, the lines between the markers) of each block.
+    """Yield (the path as written, the lines between the markers) of each block.
 
     A block without a path is about the file of the block before.
     """
@@ -292,7 +292,7 @@ def _edit_blocks(
             body = []
         elif line.strip():
             fence = _FENCE.match(line)
-            known, named = path_of_info(fence["info"], files) if fence else path_in(line, files)
-            path = known or named or path
+            own_path, named = path_of_info(fence["info"], files) if fence else path_in(line, files)
+            path = own_path or named or path
     if body is not None:
         yield path, None

@@ -1,7 +1,7 @@
-"""One request to a model: a question, its answer, at most one complaint, and what came of it.
+"""One request to a model: a question, its answer, and at most one complaint about that answer.
 
-An answer that is complained about is paid for. It is kept before the complaint goes out, as the
-reply that it would be if there were no more to come, so that nobody has to ask for it again.
+An unusable answer is paid for. Before the complaint is sent, it is kept as the reply that it would
+be if no other answer came, so that it isn't asked for again.
 """
 
 from __future__ import annotations
@@ -26,28 +26,27 @@ from fairtrial.llm import (
     send_chat_request,
 )
 from fairtrial.optimize.proposals import Brief, Reply, Request, Usage
+from fairtrial.optimize.proposer import KeepStep
 from fairtrial.optimize.proposers.chat.answers import Draft, read_answer
 from fairtrial.optimize.proposers.chat.prompts import Form, Message, write_complaint
 
 LONGEST_REFUSAL = 1_000
-Keep = Callable[[Reply], None]
-"""Takes what has come so far; returns when it is safe."""
 
 
 def keep_nothing(reply: Reply) -> None:
-    """Where nobody goes on if this process ends."""
+    """Drop a partial reply: for callers that don't resume."""
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class ConversationSettings:
     """How a model is asked.
 
     model: its name
-    endpoint: where it is
-    form: how it is to answer
-    price: what its tokens cost, if that is known
-    make_body: what is sent, given the messages
-    dialect: in which words
+    endpoint: its endpoint
+    form: the form of its answers
+    price: the price of its tokens, if that is known
+    make_body: returns the body of a request, given the messages
+    dialect: which fields the endpoint understands
     """
 
     model: str
@@ -62,54 +61,57 @@ class Terms:
 class Conversation:
     """One request, from the question to the reply.
 
-    terms: how the model is asked
+    settings: how the model is asked
     brief, request: what it is asked
-    earlier: what is known of it already: an answer that somebody else has paid for
-    keep: takes an answer that is about to be complained about
+    earlier: an unusable answer that an earlier attempt has paid for, if there is one
+    keep: stores an unusable answer before the model is asked once more
     log: every attempt
-    answers: what the model wrote
-    is_recalled: whether the first of them is the one that was known
+    answers: the model's answers
+    is_recalled: whether the first of them is `earlier`
     started_s: when it began
     """
 
-    terms: Terms
+    settings: ConversationSettings
     brief: Brief
     request: Request
     earlier: Reply | None = None
-    keep: Keep = keep_nothing
+    keep: KeepStep = keep_nothing
     log: RequestLog = field(default_factory=RequestLog)
     answers: list[ChatAnswer] = field(default_factory=list)
     is_recalled: bool = False
     started_s: float = field(default_factory=time.monotonic)
 
     async def hold(self, messages: list[Message]) -> Reply:
-        """Ask, and once more if the answer can't be used."""
+        """Return the reply; ask the model once more if its first answer can't be used."""
         try:
             drafts = self._recall()
             if drafts is None:
                 drafts = await self._ask(messages)
         except RequestRefused as refused:
             return self._reply(refusal=str(refused))
-        problems = _complaints(drafts)
+        problems = _find_problems(drafts)
         if problems:
             if not self.is_recalled:
                 self.keep(self._reply(refusal=_unusable(problems)))
-            told = write_complaint(problems, self.request.wanted)
-            # An endpoint may insist on a text.
-            wrote = self.answers[-1].text or "(nothing)"
-            more = [{"role": "assistant", "content": wrote}, {"role": "user", "content": told}]
+            complaint = write_complaint(problems, self.request.wanted)
+            answer = self.answers[-1].text or "(nothing)"  # endpoints may refuse an empty text
+            messages = [
+                *messages,
+                {"role": "assistant", "content": answer},
+                {"role": "user", "content": complaint},
+            ]
             try:
-                drafts = await self._ask([*messages, *more])
+                drafts = await self._ask(messages)
             except (RequestRefused, LabError) as error:
-                # The first answer is paid for: what came of it is told, not lost.
+                # The first answer is paid for, so it is reported.
                 return self._reply(refusal=f"{_unusable(problems)}; asked once more: {error}")
-            problems = _complaints(drafts)
+            problems = _find_problems(drafts)
         if problems:
             return self._reply(refusal=_unusable(problems))
         return self._reply(drafts)
 
     def _recall(self) -> list[Draft] | None:
-        """What the answer that is known says; None if there is none, or none that we can read."""
+        """Return the drafts of the earlier answer; None if there is none that can be read."""
         answer = None if self.earlier is None else read_logged_answer(self.earlier.exchange)
         if self.earlier is None or answer is None:
             return None
@@ -118,15 +120,14 @@ class Conversation:
         return self._read(answer)
 
     async def _ask(self, messages: list[Message]) -> list[Draft]:
-        terms, number = self.terms, len(self.answers)
-        seed = self.request.seed + number
-        body = terms.make_body(messages)
+        settings, seed = self.settings, self.request.seed + len(self.answers)
+        body = settings.make_body(messages)
         return self._read(
-            await send_chat_request(terms.endpoint, body, seed, self.log, terms.dialect)
+            await send_chat_request(settings.endpoint, body, seed, self.log, settings.dialect)
         )
 
     def _read(self, answer: ChatAnswer) -> list[Draft]:
-        terms, secret = self.terms, self.terms.endpoint.secret
+        secret = self.settings.endpoint.secret
         self.answers.append(answer)
         if answer.refusal or answer.finish == "content_filter":
             raise RequestRefused(f"the model refuses: {answer.refusal or answer.finish}")
@@ -134,10 +135,10 @@ class Conversation:
             raise RequestRefused(f"the answer holds the value of {secret.variable}")
         is_cut = answer.finish == "length"
         drafts = read_answer(
-            answer.text, self.brief.files, terms.form, self.request.wanted, is_cut=is_cut
+            answer.text, self.brief.files, self.settings.form, self.request.wanted, is_cut=is_cut
         )
         for path, text in (item for draft in drafts for item in draft.files.items()):
-            if secret.is_in(text):  # an edit keeps what the base has
+            if secret.is_in(text):  # the base may hold it
                 raise RequestRefused(
                     f"{path} holds the value of {secret.variable}: take it out of it"
                 )
@@ -148,7 +149,7 @@ class Conversation:
         if not refusal and not any(candidates):
             note = next((draft.note for draft in drafts if draft.note), "")
             refusal = f"the answer changes nothing: {note}".removesuffix(": ")
-        refusal = on_one_line(self.terms.endpoint.secret.redact(refusal), LONGEST_REFUSAL)
+        refusal = on_one_line(self.settings.endpoint.secret.redact(refusal), LONGEST_REFUSAL)
         entries = tuple(self.log.entries)
         return Reply(candidates if not refusal else (), self._usage(), refusal, entries)
 
@@ -156,29 +157,29 @@ class Conversation:
         if not draft.files:
             return None
         request = self.request
-        name = f"{request.kind.value}-{request.line}.{request.step}.{request.replicate}"
+        name = f"{request.kind.value}-{request.lineage}.{request.step}.{request.replicate}"
         return Candidate(
             name if request.wanted == 1 else f"{name}.{place + 1}",
             files={path: FileState(text.encode("utf-8")) for path, text in draft.files.items()},
             parent=request.about[place].digest if place < len(request.about) else None,
-            origin=f"chat: {self.terms.model}",
+            origin=f"chat: {self.settings.model}",
             note=draft.note,
         )
 
     def _usage(self) -> Usage:
-        """All answers together; a number that a server didn't tell makes the cost unknown."""
-        price, earlier = self.terms.price, self.earlier.usage if self.earlier else Usage()
+        """Return the usage of all answers; a missing token count makes the cost unknown."""
+        price, earlier = self.settings.price, self.earlier.usage if self.earlier else Usage()
         new = self.answers[1:] if self.is_recalled else self.answers
-        costs = [cost_usd(price, each.prompt_tokens, each.completion_tokens) for each in new]
+        costs = [cost_usd(price, answer.prompt_tokens, answer.completion_tokens) for answer in new]
         costs.append(earlier.cost_usd)
         if self.log.has_lost_answers:
             costs.append(cost_usd(price, None, None))
-        known = [cost for cost in costs if cost is not None]
+        priced = [cost for cost in costs if cost is not None]
         return Usage(
-            self.terms.model,
-            earlier.prompt_tokens + sum(each.prompt_tokens or 0 for each in new),
-            earlier.completion_tokens + sum(each.completion_tokens or 0 for each in new),
-            math.fsum(known) if len(known) == len(costs) else None,
+            self.settings.model,
+            earlier.prompt_tokens + sum(answer.prompt_tokens or 0 for answer in new),
+            earlier.completion_tokens + sum(answer.completion_tokens or 0 for answer in new),
+            math.fsum(priced) if len(priced) == len(costs) else None,
             earlier.seconds + time.monotonic() - self.started_s,
         )
 
@@ -187,10 +188,10 @@ def _unusable(problems: Sequence[str]) -> str:
     return f"the answer can't be used: {'; '.join(problems)}"
 
 
-def _complaints(drafts: Sequence[Draft]) -> list[str]:
-    """What is wrong with an answer without any candidate; nothing, if there is one.
+def _find_problems(drafts: Sequence[Draft]) -> list[str]:
+    """Return what is wrong with an answer without any candidate; nothing if there is one.
 
-    Of several drafts, one that can be used is enough: the others are asked for by themselves.
+    Of several drafts, one that can be used is enough: the others are requested separately.
     """
     if any(draft.files for draft in drafts):
         return []

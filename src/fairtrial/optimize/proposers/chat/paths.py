@@ -1,4 +1,4 @@
-"""Which file of the brief an answer means, where models name files in many ways."""
+"""Recognition of file paths in answers: models write them in many ways."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ _MARKUP = " \t`'\"*#>:"
 
 
 def find_path(written: str, files: Mapping[str, str]) -> str | None:
-    """The file of the brief that somebody names; None if it is none of them."""
+    """Return the file of the brief that a written path means; None if it is none of them."""
     path = written.strip(_MARKUP).removeprefix("./")
     return path if path in files else None
 
 
 def path_in(line: str, files: Mapping[str, str]) -> tuple[str | None, str]:
-    """The path that a line is, if it is one of the brief's; and what it names at all."""
+    """Return the file of the brief that a line names, and the path as it is written there."""
     label = _LABEL.match(line)
     written = (label["path"] if label else line).strip(_MARKUP)
-    # A sentence isn't taken for a path; what has no spaces and an ending is.
+    # A sentence is no path; a word with a file extension is.
     is_named = label or re.fullmatch(r"[^\s]+\.\w{1,8}", written)
     return find_path(written, files), written if is_named else ""
 
 
 def path_mentioned(line: str, files: Mapping[str, str]) -> str | None:
-    """The one path of the brief that a sentence mentions."""
+    """Return the only file of the brief that a sentence mentions; None if there are others."""
     words = re.split(r"[\s`'\"*():,]+", line)
-    found = {path for word in words if (path := find_path(word, files))}
-    return found.pop() if len(found) == 1 else None
+    paths = {path for word in words if (path := find_path(word, files))}
+    return paths.pop() if len(paths) == 1 else None
 
 
 def explain_unknown(written: str, files: Mapping[str, str]) -> str:
-    """What is to be said of a path that is none of the brief's."""
+    """Return a message for a path that is no file of the brief."""
     shown = on_one_line(written, LONGEST_PATH)
     return f"{shown} is not one of the files that may be changed; {did_you_mean(shown, files)}"
 
 
 def path_of_info(info: str, files: Mapping[str, str]) -> tuple[str | None, str]:
-    """A path behind the fence: ``python src/a.py``, ``python:src/a.py``, ``title="src/a.py"``."""
+    """Return the path after a fence: ``python src/a.py``, ``python:src/a.py``, ``title="a.py"``."""
     words = [word for word in re.split(r"[\s:=]+", info) if word]
     for word in words:
         if path := find_path(word, files):

@@ -1,4 +1,4 @@
-"""What models are told: the task, the files, what was tried, and how to answer.
+"""Prompts for language models: the task, the files, earlier candidates, and how to answer.
 
 The text is a function of the brief, the request and the form of the answer alone.
 """
@@ -9,25 +9,25 @@ from collections.abc import Sequence
 from typing import Literal
 
 from fairtrial.optimize.proposals import Brief, Request, RequestKind, Tried
-from fairtrial.optimize.proposers.attempts import (
+from fairtrial.optimize.proposers.prompt_parts import (
+    describe_outcome,
+    describe_steps,
+    describe_task,
+    fence_diff,
     fence_length,
-    fenced,
-    itemise,
-    spell_diff,
-    spell_outcome,
-    spell_steps,
-    spell_task,
+    fence_text,
+    itemize,
 )
 
 Form = Literal["whole_file", "search_replace"]
 Message = dict[str, str]
 
 NO_CHANGE = "NO CHANGE"
-"""What a model answers that has nothing to propose."""
+"""The answer of a model that has nothing to propose."""
 
 _ROLE = """\
 You make Python projects faster without changing what they do. Each change that you propose is \
-applied to a copy of the project, checked against the original's behaviour and tests, and, if all \
+applied to a copy of the project, checked against the original's behavior and tests, and, if all \
 of that holds, timed against the original. A change that alters any result is worth nothing, and \
 so is one that only looks faster. Don't special-case the inputs of checks or benchmarks, don't \
 skip work that callers may see, and keep names and signatures as they are."""
@@ -69,7 +69,7 @@ attempt: repeat whatever of an attempt you keep."""
 
 
 def write_messages(brief: Brief, request: Request, form: Form) -> list[Message]:
-    """The messages that ask for what is wanted."""
+    """Return the messages of a request."""
     parts = [
         _brief_text(brief),
         _request_text(brief, request),
@@ -80,27 +80,27 @@ def write_messages(brief: Brief, request: Request, form: Form) -> list[Message]:
 
 
 def write_complaint(problems: Sequence[str], wanted: int) -> str:
-    """The one more message that an answer gets that can't be used."""
+    """Return the message that follows an unusable answer."""
     heads = " under its own CANDIDATE line" if wanted > 1 else ""
     return _sendable(
-        f"Your answer can't be used:\n{itemise(problems)}\n\n"
+        f"Your answer can't be used:\n{itemize(problems)}\n\n"
         f"Answer once more, completely{heads}, in the form described above."
     )
 
 
 def _sendable(text: str) -> str:
-    """File names and messages may hold halves of surrogate pairs, which no JSON can."""
+    """Return text that JSON can hold: file names may hold halves of surrogate pairs."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-# -- what all requests share --
+# -- the brief --
 
 
 def _brief_text(brief: Brief) -> str:
-    parts = spell_task(brief)
+    parts = describe_task(brief)
     parts.append("# Files\n\nThis is the original. These files may be changed, and no others:")
     parts.extend(
-        f"FILE: {path}\n{fenced(text, _language(path))}"
+        f"FILE: {path}\n{fence_text(text, _language(path))}"
         for path, text in sorted(brief.files.items())
     )
     return "\n\n".join(parts)
@@ -110,7 +110,7 @@ def _language(path: str) -> str:
     return "python" if path.endswith((".py", ".pyi")) else ""
 
 
-# -- what this request is about --
+# -- the request --
 
 
 def _request_text(brief: Brief, request: Request) -> str:
@@ -128,8 +128,8 @@ def _request_text(brief: Brief, request: Request) -> str:
 
 
 def _nudge(request: Request) -> str:
-    """A hint that differs between requests that would be the same otherwise."""
-    number = request.replicate + (request.line if request.kind == RequestKind.INITIAL else 0)
+    """Return a hint that differs between requests that are equal otherwise."""
+    number = request.replicate + (request.lineage if request.kind == RequestKind.INITIAL else 0)
     text = _NUDGES[number % len(_NUDGES)]
     if number >= len(_NUDGES):
         text += f" Others work on the same in other ways; this is way {number + 1}."
@@ -137,7 +137,7 @@ def _nudge(request: Request) -> str:
 
 
 def _repair_text(request: Request) -> str:
-    steps = spell_steps(request.history, but=request.about)
+    steps = describe_steps(request.history, without=request.about)
     return "\n\n".join(
         [
             "# What is wanted\n\nThis attempt is wrong. Find out why, and propose it again without "
@@ -164,7 +164,7 @@ def _adapt_text(request: Request) -> str:
             "# What is wanted\n\nSeveral steps were made one after the other. Decide by what each "
             "step gained: go further where there is more to gain, give up what gained nothing, or "
             "try something of another sort.",
-            f"The steps so far, the oldest first:\n{spell_steps(request.history)}",
+            f"The steps so far, the oldest first:\n{describe_steps(request.history)}",
             "The best of them, to go on from:",
             *map(_tried_text, request.about),
         ]
@@ -183,11 +183,11 @@ def _several_text(request: Request) -> str:
 
 
 def _tried_text(tried: Tried) -> str:
-    shown = f"Its change against the original:\n{spell_diff(tried.diff)}"
-    return "\n\n".join([shown, *spell_outcome(tried)])
+    shown = f"Its change against the original:\n{fence_diff(tried.diff)}"
+    return "\n\n".join([shown, *describe_outcome(tried)])
 
 
-# -- how to answer --
+# -- the form of the answer --
 
 
 def _how_to_answer(brief: Brief, request: Request, form: Form) -> str:

@@ -1,4 +1,4 @@
-"""Candidates from a language model behind an OpenAI-compatible chat-completions endpoint."""
+"""The proposer `chat`: a language model behind an OpenAI-compatible chat-completions endpoint."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 
 from fairtrial.core import LabError, Mistake, Record, StudyError, blank_mistakes
@@ -24,7 +24,12 @@ from fairtrial.llm import (
     price_mistakes,
 )
 from fairtrial.optimize.proposals import Brief, Reply, Request, RequestKind, Usage
-from fairtrial.optimize.proposers.chat.conversation import Conversation, Keep, Terms, keep_nothing
+from fairtrial.optimize.proposer import KeepStep, PreflightContext, Proposer, run_checks
+from fairtrial.optimize.proposers.chat.conversation import (
+    Conversation,
+    ConversationSettings,
+    keep_nothing,
+)
 from fairtrial.optimize.proposers.chat.prompts import Form, Message, write_messages
 from fairtrial.study import spell_cost
 
@@ -43,30 +48,31 @@ _OWN_FIELDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Chat(Record):
-    """A language model, asked by chat completions: whole files or search/replace blocks come back.
+class Chat(Proposer, Record):
+    """A language model, asked by chat completions for whole files or search/replace blocks.
 
     base_url: the endpoint, without `/chat/completions`: https://api.openai.com/v1
     model: the model's name, as the endpoint knows it
     key_variable: the name of the environment variable that holds the key; empty for a server that
-        needs none. Never the key itself. What has fewer than 8 characters is taken for a
-        placeholder, not for a secret.
+        needs none. Never the key itself. A value of fewer than 8 characters counts as a
+        placeholder, not as a secret.
     temperature: how much answers vary; not sent unless given
-    max_tokens: how long an answer may be, thoughts included; null sends no bound
-    tokens_field: what the endpoint calls that: `max_tokens` or `max_completion_tokens`; `either`
-        tries the first and then does as the endpoint says
+    max_tokens: how long an answer may be, reasoning included; null sends no bound
+    tokens_field: the name of that field: `max_tokens` or `max_completion_tokens`; `either`
+        tries the first and follows the endpoint's complaint
     timeout_s: how long one attempt may take in all
     retries: how many further attempts there are when the endpoint is busy, broken or out of reach
-    backoff_s: the wait before the first of them; it doubles each time. A Retry-After goes before.
+    backoff_s: the wait before the first of them; it doubles each time. A Retry-After header has
+        priority
     longest_wait_s: the longest wait between attempts, whatever the endpoint asks for
     most_at_once: how many requests may be under way at the same time
-    stream: whether answers come piece by piece, as server-sent events
+    stream: whether answers are streamed, as server-sent events
     answer: `whole_file`: the complete text of each changed file; `search_replace`: blocks with the
         lines to be replaced, which is shorter for large files and fails more often
     longest_prompt: how many characters a prompt may have; a longer one is refused, not sent
-    prices: US dollars for a million tokens of prompt and of answer, by model; goes before the
-        table that we know
-    extra: further fields of the request, as the endpoint knows them: reasoning_effort, top_p, ...
+    prices: US dollars for a million tokens of prompt and of answer, by model; has priority over
+        the built-in table
+    extra: further fields of the request: reasoning_effort, top_p, ...
     """
 
     base_url: str
@@ -88,9 +94,11 @@ class Chat(Record):
 
     name = "chat"
     can_batch = True
-    INCIDENTAL = (
-        *("timeout_s", "retries", "backoff_s", "longest_wait_s", "most_at_once", "stream"),
-        *("key_variable", "prices"),
+    incidental_options: ClassVar[frozenset[str]] = frozenset(
+        (
+            *("timeout_s", "retries", "backoff_s", "longest_wait_s", "most_at_once", "stream"),
+            *("key_variable", "prices"),
+        )
     )
 
     def _mistakes(self) -> Iterator[Mistake]:
@@ -114,52 +122,50 @@ class Chat(Record):
 
     @property
     def price(self) -> Price | None:
-        """What the model's tokens cost; None if that isn't known."""
+        """The price of the model's tokens; None if that isn't known."""
         return find_price(self.model, self.prices)
 
-    def can(self, kind: RequestKind) -> bool:
-        """A model has something to say to everything."""
-        return True
+    def preflight(self, context: PreflightContext) -> None:
+        """Raise a `StudyError` for a ceiling that can't be kept, or if the key isn't set."""
+        run_checks(lambda: self._check_ceiling(context.max_cost_usd), self._check_key)
 
-    def check_ceiling(self, max_cost: float | None) -> None:
-        """Refuse to start under a ceiling that nobody could keep: raises `StudyError`."""
-        if max_cost is not None and self.price is None:
+    def _check_ceiling(self, max_cost_usd: float | None) -> None:
+        if max_cost_usd is not None and self.price is None:
             model = self.model
             raise StudyError(
                 Mistake(
                     ("prices",),
                     f"the price of the model '{model}' is not known (table of {PRICES_DATE}), so "
-                    f"that a ceiling of {spell_cost(max_cost)} can't be kept",
+                    f"that a ceiling of {spell_cost(max_cost_usd)} can't be kept",
                     f"add `prices: {{{model}: [input, output]}}`, in US dollars for a million "
                     "tokens ([0, 0] for a server of your own), or leave out the ceiling",
                 )
             )
 
     def estimate(self, brief: Brief) -> Usage:
-        """What one first request takes, roughly: an answer is as long as the largest file."""
+        """Return roughly what a first reply takes, if it is as long as the largest file."""
         messages = write_messages(brief, Request(RequestKind.INITIAL, 0, 0), self.answer)
-        prompt = _guess_tokens(sum(len(message["content"]) for message in messages))
+        prompt = _estimate_tokens(sum(len(message["content"]) for message in messages))
         longest = max(map(len, brief.files.values()), default=0)
-        answer = _guess_tokens(longest) + 200
+        answer = _estimate_tokens(longest) + 200
         if self.max_tokens is not None:
             answer = min(answer, self.max_tokens)
         return Usage(self.model, prompt, answer, cost_usd(self.price, prompt, answer))
 
-    def check_here(self) -> None:
-        """Whether the key is there, before anything starts: raises `StudyError`."""
+    def _check_key(self) -> None:
         try:
             Secret.from_environment(self.key_variable)
         except LabError as error:
             raise StudyError(Mistake(("key_variable",), str(error))) from None
 
     async def propose(self, brief: Brief, request: Request) -> Reply:
-        """Ask the model; once more if its answer can't be used."""
+        """Ask the model; ask once more if its answer can't be used."""
         return await self.propose_in_steps(brief, request, None, keep_nothing)
 
     async def propose_in_steps(
-        self, brief: Brief, request: Request, earlier: Reply | None, keep: Keep
+        self, brief: Brief, request: Request, earlier: Reply | None, keep: KeepStep
     ) -> Reply:
-        """The same for somebody who keeps a first answer that can't be used, or has one."""
+        """Ask the model; keep a first answer that can't be used before asking once more."""
         messages = write_messages(brief, request, self.answer)
         size = sum(len(message["content"]) for message in messages)
         if size > self.longest_prompt:
@@ -168,12 +174,12 @@ class Chat(Record):
                 refusal=f"the prompt has {size:,} characters, more than `longest_prompt` "
                 f"({self.longest_prompt:,}): narrow `editable` to what matters",
             )
-        shared = _shared_by(self)
+        shared = _get_shared(self)
         async with shared.gate:
-            terms = self._terms(shared.dialect)
-            return await Conversation(terms, brief, request, earlier, keep).hold(messages)
+            settings = self._settings(shared.dialect)
+            return await Conversation(settings, brief, request, earlier, keep).hold(messages)
 
-    def _terms(self, dialect: Dialect) -> Terms:
+    def _settings(self, dialect: Dialect) -> ConversationSettings:
         endpoint = Endpoint(
             self.base_url,
             Secret.from_environment(self.key_variable),
@@ -182,10 +188,12 @@ class Chat(Record):
             self.backoff_s,
             self.longest_wait_s,
         )
-        return Terms(self.model, endpoint, self.answer, self.price, self._body, dialect)
+        return ConversationSettings(
+            self.model, endpoint, self.answer, self.price, self._body, dialect
+        )
 
     def _body(self, messages: list[Message]) -> dict[str, Any]:
-        """What is sent."""
+        """Return the body of a request to the endpoint."""
         body: dict[str, Any] = {**self.extra, "model": self.model, "messages": messages}
         if self.temperature is not None:
             body["temperature"] = self.temperature
@@ -197,12 +205,12 @@ class Chat(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class _Shared:
+class _SharedState:
     """What the requests of one proposer share in one event loop.
 
-    chat: the proposer; kept, so that no other gets its id
-    gate: lets in as many at once as it allows
-    dialect: what was learned of the endpoint
+    chat: the proposer; kept, so that no other object gets its id
+    gate: admits as many requests at once as the options allow
+    dialect: which fields the endpoint understands, as far as that is known
     """
 
     chat: Chat
@@ -210,28 +218,28 @@ class _Shared:
     dialect: Dialect
 
 
-def _shared_by(chat: Chat) -> _Shared:
+def _get_shared(chat: Chat) -> _SharedState:
     import anyio
 
-    known: dict[int, _Shared] | None = _all_shared().get(None)
-    if known is None:
-        known = {}
-        _all_shared().set(known)
-    if id(chat) not in known:
+    states: dict[int, _SharedState] | None = _shared_states().get(None)
+    if states is None:
+        states = {}
+        _shared_states().set(states)
+    if id(chat) not in states:
         gate, dialect = anyio.Semaphore(chat.most_at_once), Dialect.from_option(chat.tokens_field)
-        known[id(chat)] = _Shared(chat, gate, dialect)
-    return known[id(chat)]
+        states[id(chat)] = _SharedState(chat, gate, dialect)
+    return states[id(chat)]
 
 
 @functools.cache
-def _all_shared() -> Any:
+def _shared_states() -> Any:
     from anyio.lowlevel import RunVar
 
     return RunVar[Any]("fairtrial chats")
 
 
-def _guess_tokens(characters: int) -> int:
-    """Code has some three characters to a token."""
+def _estimate_tokens(characters: int) -> int:
+    """Return about how many tokens code of this length has: some three characters each."""
     return math.ceil(characters / 3)
 
 
@@ -254,7 +262,7 @@ def _extra_mistakes(extra: Mapping[str, Any]) -> Iterator[Mistake]:
     for name, value in extra.items():
         try:
             json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
-        except (TypeError, ValueError):  # a date or a .nan of YAML's; it is not repeated
+        except (TypeError, ValueError):  # a date or a .nan of YAML; its value isn't repeated
             message = "can't be sent: JSON has no such value"
             yield Mistake(("extra", name), message, "put texts into quotes")
         if name in _OWN_FIELDS:
@@ -262,7 +270,7 @@ def _extra_mistakes(extra: Mapping[str, Any]) -> Iterator[Mistake]:
 
 
 def _variable_mistakes(name: str) -> Iterator[Mistake]:
-    # What is no name may be the key itself: it is not repeated.
+    # What is no name may be the key itself, so it isn't repeated.
     if name and not (name.isascii() and name.isidentifier()):
         yield Mistake(
             ("key_variable",),

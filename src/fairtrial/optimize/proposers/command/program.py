@@ -1,4 +1,4 @@
-"""Where a command-line agent is on this machine, and whether it can be run and seen."""
+"""Location of a command-line agent's program, and whether the sandbox can see and run it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from fairtrial.sandbox import system_mounts
 
 
 def find_program(argv: tuple[str, ...], project: Path | None = None) -> Path | None:
-    """Where a program is on this machine; None for one that comes with the project.
+    """Return the path of the program; None for one that is part of the project.
 
-    project: where one that comes with it has to be; not looked for if that isn't known
+    Raise a `StudyError` if it isn't there.
+
+    project: the project's folder, to look for its own programs; None if that isn't known
     """
     place = find_program_word(argv)
     word = argv[place]
@@ -26,19 +28,19 @@ def find_program(argv: tuple[str, ...], project: Path | None = None) -> Path | N
         if not path.is_absolute():
             if project is not None:
                 where = f" in the project ({project})"
-                _refuse_unless_program(project / path, word, where, place)
+                _check_executable(project / path, word, where, place)
             return None
-        _refuse_unless_program(path, word, "", place)
+        _check_executable(path, word, "", place)
         return path
-    found = shutil.which(word)
-    if found is None:
+    path_found = shutil.which(word)
+    if path_found is None:
         message = f"there is no program '{word}' on the path"
         raise StudyError(Mistake(("argv", place), message, "install it, or write its whole path"))
-    return Path(found).absolute()
+    return Path(path_found).absolute()
 
 
-def refuse_missing_script(argv: tuple[str, ...], project: Path) -> None:
-    """Raise `StudyError` if the problem's Python is to run a script that the project hasn't."""
+def check_script(argv: tuple[str, ...], project: Path) -> None:
+    """Raise a `StudyError` if the problem's Python is to run a script that isn't there."""
     place = find_program_word(argv) + 1
     script = "".join(argv[place : place + 1])
     is_given = argv[place - 1] == PYTHON and re.fullmatch(r"[^-{].*\.py", script)
@@ -47,9 +49,9 @@ def refuse_missing_script(argv: tuple[str, ...], project: Path) -> None:
         raise StudyError(Mistake(("argv", place), message, "write its whole path"))
 
 
-def _refuse_unless_program(path: Path, word: str, where: str, place: int) -> None:
-    """Raise `StudyError` for what isn't there, or can't be run."""
-    if not os.access(path, os.F_OK):  # or it lies where we may not look
+def _check_executable(path: Path, word: str, where: str, place: int) -> None:
+    """Raise a `StudyError` if the path is missing or can't be run."""
+    if not os.access(path, os.F_OK):  # or its folder can't be read
         hint = "write its whole path" if where else "install it, or name where it is"
         raise StudyError(Mistake(("argv", place), f"there is no program '{word}'{where}", hint))
     if path.is_dir() or not os.access(path, os.X_OK):
@@ -59,23 +61,27 @@ def _refuse_unless_program(path: Path, word: str, where: str, place: int) -> Non
 
 
 def find_existing(path: Path, folder: Path, place: tuple[str | int, ...]) -> Path:
-    found = resolve_option_path(path, folder, *map(str, place)).resolve()
-    if not found.exists():
-        raise StudyError(Mistake(place, f"there is no {found}"))
-    return found
+    """Return an absolute path; raise a `StudyError` at `place` if nothing is there."""
+    absolute = resolve_option_path(path, folder, *map(str, place)).resolve()
+    if not absolute.exists():
+        raise StudyError(Mistake(place, f"there is no {absolute}"))
+    return absolute
 
 
-def is_shown(program: Path, readable: list[Path]) -> bool:
-    """Whether it can be seen without being shown by itself."""
-    shown = [*readable, *(Path(target) for _, target in system_mounts(False))]
-    return any(program.is_relative_to(folder) for folder in shown)
+def is_visible(program: Path, readable: list[Path]) -> bool:
+    """Return whether the sandbox sees a program without it being mounted by itself."""
+    visible = [*readable, *(Path(target) for _, target in system_mounts(False))]
+    return any(program.is_relative_to(folder) for folder in visible)
 
 
-def follow(link: Path, readable: list[Path]) -> Path | None:
-    """Where it leads to among what is shown: many look for their parts beside where they run."""
+def follow_link(link: Path, readable: list[Path]) -> Path | None:
+    """Return the visible path that a link leads to; None if there is none.
+
+    Many programs look for their parts beside the file that is run.
+    """
     while True:
         place = link.parent.resolve() / link.name
-        if is_shown(place, readable):
+        if is_visible(place, readable):
             return place
         if not place.is_symlink():
             return None
@@ -83,7 +89,7 @@ def follow(link: Path, readable: list[Path]) -> Path | None:
 
 
 def is_script(program: Path) -> bool:
-    """Whether it is one that another program runs, and mostly a way into what lies beside it."""
+    """Return whether a program is a script with an interpreter line."""
     try:
         with program.open("rb") as file:
             return file.read(2) == b"#!"

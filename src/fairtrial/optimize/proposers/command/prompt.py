@@ -1,16 +1,16 @@
-"""What command-line agents are told. They see the files themselves, so these are not in it."""
+"""Prompts for command-line agents, which see the files themselves."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from fairtrial.optimize.proposals import Brief, Request, RequestKind
-from fairtrial.optimize.proposers.attempts import (
-    itemise,
-    spell_diff,
-    spell_outcome,
-    spell_steps,
-    spell_task,
+from fairtrial.optimize.proposers.prompt_parts import (
+    describe_outcome,
+    describe_steps,
+    describe_task,
+    fence_diff,
+    itemize,
 )
 
 MOST_FILES = 200
@@ -18,7 +18,7 @@ MOST_FILES = 200
 _ROLE = """\
 You are in a private copy of a Python project. Make it faster without changing what it does, by \
 editing files in place. What you leave in the folder is what you propose: it is checked against \
-the original's behaviour and tests and then timed against the original. A change that alters any \
+the original's behavior and tests and then timed against the original. A change that alters any \
 result is worth nothing, and so is one that only looks faster. Don't special-case the inputs of \
 checks or benchmarks, don't skip work that callers may see, and keep names and signatures as they \
 are. Nobody can answer questions: decide by yourself, make the change, and stop. Remove what you \
@@ -52,29 +52,29 @@ _WAYS = (
 
 
 def write_prompt(brief: Brief, request: Request) -> str:
-    """The text that asks for what is wanted: a function of brief and request alone."""
-    parts = [_ROLE, *spell_task(brief)]
+    """Return the prompt: a function of brief and request alone."""
+    parts = [_ROLE, *describe_task(brief)]
     parts.append(_files_text(sorted(brief.files)))
     parts.append(f"# What is wanted\n\n{_WANTED[request.kind]}")
     if request.about:
         parts.extend(_about_texts(request))
     parts.append(_WAYS[request.replicate % len(_WAYS)])
     text = "\n\n".join(parts) + "\n"
-    # What no argument and no file can hold.
+    # Neither arguments nor files can hold these characters.
     return text.replace("\0", "\\0").encode("utf-8", "replace").decode("utf-8")
 
 
 def _files_text(paths: Sequence[str]) -> str:
     text = "Only these files, and new ones beside them, may be changed; all else is left out:\n"
     more = len(paths) - MOST_FILES
-    return text + itemise(paths[:MOST_FILES]) + (f"\n- and {more:,} more" if more > 0 else "")
+    return text + itemize(paths[:MOST_FILES]) + (f"\n- and {more:,} more" if more > 0 else "")
 
 
 def _about_texts(request: Request) -> list[str]:
     tried = request.about[0]
-    # What each step gained is what adapting is about: none is left out there.
-    but = () if request.kind == RequestKind.ADAPT else (tried,)
-    steps = spell_steps(request.history, but=but)
+    # A request to adapt is about the gain of each step, so none is left out.
+    without = () if request.kind == RequestKind.ADAPT else (tried,)
+    steps = describe_steps(request.history, without=without)
     texts = [f"Tried before, the oldest first:\n{steps}"] if steps else []
-    texts.append(f"{_APPLIED}:\n{spell_diff(tried.diff)}" if tried.diff else f"{_NOT_APPLIED}.")
-    return [*texts, *spell_outcome(tried)]
+    texts.append(f"{_APPLIED}:\n{fence_diff(tried.diff)}" if tried.diff else f"{_NOT_APPLIED}.")
+    return [*texts, *describe_outcome(tried)]

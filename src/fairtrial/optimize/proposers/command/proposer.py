@@ -1,28 +1,26 @@
-"""Candidates from any command-line agent: `claude -p`, `codex exec`, `aider`, a script.
+"""The proposer `command`: any command-line agent (`claude -p`, `codex exec`, `aider`, a script).
 
-Each request gets a folder of its own with the project's files, and the agent edits them there. The
-candidate is what the files have become, compared with the base: commits, stashes and branches make
-no difference. The folder is removed afterwards and never used again.
+Each request gets a private folder with the project's files, which the agent edits. The candidate is
+the difference between these files and the base; commits, stashes and branches don't matter. The
+folder is removed afterwards.
 
-The agent runs in the sandbox that candidates run in, but with what its options name: variables, a
-network, a home folder. **Code that it runs there can see its key**, and all else that it was
-given: that is how such agents work. Use a key that can do no more than it has to, with a limit. A
-candidate that holds the key's value is refused, and it is removed from all that is kept; what lies
-in `home` is not looked for.
+The agent runs in the sandbox of candidates, with what its options allow in addition: variables, the
+network, a home folder. **Code that it runs there can see its key** and all else that it is given.
+Use a key with narrow rights and a spending limit. A candidate that holds the key's value is
+refused, and the value is removed from all records; the contents of `home` are not searched for.
 
-What the agent changes beside the editable files is left out of the candidate, and named in its
-note: agents leave logs and caches, and tests that they added prove nothing here. The rest is judged
-without it. New files that the project's .gitignore names, environments, bytecode and the caches of
-tools are left out without a word: they aren't part of the base either.
+Changes to files that aren't editable are left out of the candidate and named in its note: agents
+leave logs and caches, and tests that they add prove nothing here. New files that the project's
+.gitignore names, environments, bytecode and tool caches are left out silently, as in the base.
 
-It holds the shared side of the host's lock for as long as it runs: nothing is timed meanwhile.
+The agent holds the shared side of the host lock while it runs: nothing is timed meanwhile.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -39,59 +37,57 @@ from fairtrial.core import (
     format_words,
 )
 from fairtrial.llm import MIN_SECRET_CHARS
-from fairtrial.optimize.proposals import Brief, Reply, Request, RequestKind
-from fairtrial.optimize.proposer import Proposer
+from fairtrial.optimize.proposals import Brief, Reply, Request
+from fairtrial.optimize.proposer import PreflightContext, Proposer, run_checks
 from fairtrial.optimize.proposers.command.agent_run import (
     PROMPT,
-    CommandAgent,
-    Terms,
-    Way,
+    CommandSettings,
+    OpenCommandProposer,
+    PromptMode,
     name_agent,
 )
 from fairtrial.optimize.proposers.command.program import (
+    check_script,
     find_existing,
     find_program,
-    follow,
+    follow_link,
     is_script,
-    is_shown,
-    refuse_missing_script,
+    is_visible,
 )
-from fairtrial.optimize.proposers.command.secrets import Keys
+from fairtrial.optimize.proposers.command.secrets import AgentSecrets
 from fairtrial.sandbox import Limits
 from fairtrial.study import spell_cost
-
-__all__ = ["CommandProposer", "Workshop"]
 
 _KEY_OPTION = re.compile(r"--(?:[a-z]+[-_])*api[-_]key", re.IGNORECASE)
 _KEY_VALUE = re.compile(
     r"(?:--(?:[a-z]+[-_])*api[-_]key|(?:[A-Z0-9]+_)*(?:KEY|TOKEN|SECRET|PASSWORD))=(.*)", re.DOTALL
 )
-_OURS = ("HOME", "TMPDIR", "TMP", "TEMP", "PWD")
+_RESERVED = ("HOME", "TMPDIR", "TMP", "TEMP", "PWD")
 
 
 @dataclass(frozen=True, slots=True)
-class CommandProposer(Record):
-    """A command-line agent that edits files in a folder of its own.
+class CommandProposer(Proposer, Record):
+    """A command-line agent that edits files in a private folder.
 
-    Code that it runs there can see its key: the values of `variables`, and what lies in `home`.
+    Code that it runs there can see its key: the values of `variables`, and the files in `home`.
 
-    argv: the program and its arguments, if need be after `env` and settings; never a key.
+    argv: the program and its arguments, optionally after `env` and settings; never a key.
         `{prompt}` stands for the prompt, or its file; `{python}` for the problem's Python. It
         starts in the project's folder
-    prompt: how it is told what to do: on `stdin`, as an `argument`, or in a `file` whose path it
+    prompt: how it gets its prompt: on `stdin`, as an `argument`, or in a `file` whose path it
         gets; by default as an argument if `{prompt}` stands in `argv`, else on stdin
-    variables: the names of environment variables that are passed on, and nothing else is. A value
-        of 8 characters or more counts as a secret: a candidate that holds it is refused
+    variables: the names of the environment variables that it gets; it gets no others. A value of 8
+        characters or more counts as a secret: a candidate that holds it is refused
     network: whether it can use the network
     home: a folder whose contents its home starts with, a fresh copy each time: settings,
-        credentials. Not your own home: all of that would be copied
-    readable: folders that it may read beside the system's: where it is installed, if that is in
+        credentials. Not your own home, all of which would be copied
+    readable: folders that it may read besides the system's: where it is installed, if that is in
         your home
     git: whether the project's folder is a repository, of one commit
     timeout_s: how long it may take
     most_at_once: how many of them may run at the same time
     limits: what each may use of the machine
-    cost_usd: what one request costs, as you know it (0 for a script); a ceiling needs it
+    cost_usd: the cost of one request (0 for a script); needed if there is a ceiling
     """
 
     argv: tuple[str, ...]
@@ -107,14 +103,13 @@ class CommandProposer(Record):
     cost_usd: float | None = None
 
     name = "command"
-    can_batch = False
 
     @classmethod
     def _older_form(
         cls, data: dict[str, Any], path: FieldPath, mistakes: list[Mistake]
     ) -> dict[str, Any]:
         kept = drop_malformed_commands(data, ("argv",), path, mistakes)
-        # It is misspelt, not missing: one mistake is enough.
+        # A misspelt `argv` isn't missing as well: one mistake is enough.
         return {"argv": ["-"], **kept} if "argv" in data else kept
 
     def _mistakes(self) -> Iterator[Mistake]:
@@ -131,52 +126,51 @@ class CommandProposer(Record):
 
     @property
     def program(self) -> str:
-        """What it is called."""
+        """The agent's name."""
         return name_agent(self.argv)
 
     @property
-    def way(self) -> Way:
-        """How it is told what to do."""
+    def prompt_mode(self) -> PromptMode:
+        """How the agent gets its prompt."""
         has_place = any(PROMPT in word for word in self.argv)
         return self.prompt or ("argument" if has_place else "stdin")
 
-    def can(self, kind: RequestKind) -> bool:
-        """It takes whatever comes."""
-        return True
+    def preflight(self, context: PreflightContext) -> None:
+        """Raise a `StudyError` for a missing variable, program or folder, or an unknown cost."""
+        checks: list[Callable[[], object]] = [
+            lambda: self._check_ceiling(context.max_cost_usd),
+            lambda: AgentSecrets.read(self.variables),
+            lambda: find_program(self.argv),
+        ]
+        if context.folder is not None:
+            folder = context.folder
+            checks += [lambda: self._find_readable(folder), lambda: self._find_home(folder)]
+        if context.project is not None:
+            project = context.project
+            checks += [
+                lambda: find_program(self.argv, project),
+                lambda: check_script(self.argv, project),
+            ]
+        run_checks(*checks)
 
-    def check_ceiling(self, max_cost: float | None) -> None:
-        """Refuse to start under a ceiling that nobody could keep: raises `StudyError`."""
-        if max_cost is not None and self.cost_usd is None:
+    def _check_ceiling(self, max_cost_usd: float | None) -> None:
+        if max_cost_usd is not None and self.cost_usd is None:
             raise StudyError(
                 Mistake(
                     ("cost_usd",),
                     f"nobody knows what {self.program} costs, so that a ceiling of "
-                    f"{spell_cost(max_cost)} can't be kept",
+                    f"{spell_cost(max_cost_usd)} can't be kept",
                     "say what one request costs at most (0 for a script), or leave out the ceiling",
                 )
             )
 
-    def check_here(self) -> None:
-        """Whether variables and program are there: raises `StudyError`."""
-        Keys.of(self.variables)
-        find_program(self.argv)
+    def _find_readable(self, folder: Path) -> list[Path]:
+        return [
+            find_existing(path, folder, ("readable", place))
+            for place, path in enumerate(self.readable)
+        ]
 
-    def check_ready(self, folder: Path = Path()) -> None:
-        """Whether folders are there, too: raises `StudyError`.
-
-        folder: where relative paths start
-        """
-        self.check_here()
-        for place, each in enumerate(self.readable):
-            find_existing(each, folder, ("readable", place))
-        self._seed(folder)
-
-    def check_project(self, project: Path) -> None:
-        """Whether the project has the program, if it comes with it: raises `StudyError`."""
-        find_program(self.argv, project)
-        refuse_missing_script(self.argv, project)
-
-    def _seed(self, folder: Path) -> Path | None:
+    def _find_home(self, folder: Path) -> Path | None:
         if self.home is None:
             return None
         home = find_existing(self.home, folder, ("home",))
@@ -187,24 +181,21 @@ class CommandProposer(Record):
             raise StudyError(Mistake(("home",), "your own home would be copied each time", hint))
         return home
 
-    async def prepared(self, workshop: Workshop) -> Proposer:
-        """The same with a place to work; raises `StudyError` where something is missing."""
-        self.check_ready(workshop.folder)
+    async def open(self, workshop: Workshop) -> OpenCommandProposer:
+        """Return the proposer that works in a workshop; `StudyError` if something is missing."""
+        agent_secrets = AgentSecrets.read(self.variables)
         program = find_program(self.argv, workshop.project)
-        readable = [
-            find_existing(each, workshop.folder, ("readable", place))
-            for place, each in enumerate(self.readable)
-        ]
+        readable = self._find_readable(workshop.folder)
         is_alone = False
-        if program is not None and not is_shown(program, readable):
-            shown = follow(program, readable)
-            if shown is None:
+        if program is not None and not is_visible(program, readable):
+            visible = follow_link(program, readable)
+            if visible is None:
                 readable.append(program)
                 is_alone = is_script(program)
-            program = shown or program
-        terms = Terms(
+            program = visible or program
+        settings = CommandSettings(
             argv=self.argv,
-            way=self.way,
+            prompt_mode=self.prompt_mode,
             timeout_s=self.timeout_s,
             limits=replace(self.limits, network=self.network),
             git=self.git,
@@ -213,13 +204,13 @@ class CommandProposer(Record):
             program=program,
             readable=tuple(readable),
             is_alone=is_alone,
-            seed=self._seed(workshop.folder),
+            home=self._find_home(workshop.folder),
         )
-        return CommandAgent(terms, workshop, Keys.of(self.variables))
+        return OpenCommandProposer(settings, workshop, agent_secrets)
 
     async def propose(self, brief: Brief, request: Request) -> Reply:
-        """Not without a place to work."""
-        raise LabError("a command-line agent needs a workshop: await prepared(workshop) first")
+        """Raise a `LabError`: the agent has to be opened first."""
+        raise LabError("a command-line agent needs a workshop: await open(workshop) first")
 
 
 # -- options --
@@ -229,7 +220,7 @@ def _argv_mistakes(argv: tuple[str, ...], prompt: str | None) -> Iterator[Mistak
     if not argv or not argv[0].strip():
         yield Mistake(("argv",), "must name a program", 'for example ["claude", "-p"]')
         return
-    for place in _find_given_keys(argv):
+    for place in _find_keys(argv):
         message = "looks like a key, and `argv` is stored with the results"
         yield Mistake(("argv", place), message, "put it into a variable; name that in `variables`")
     if any("\0" in word for word in argv):
@@ -246,8 +237,8 @@ def _argv_mistakes(argv: tuple[str, ...], prompt: str | None) -> Iterator[Mistak
         yield Mistake(("argv",), "must say where the prompt goes", "put `{prompt}` there")
 
 
-def _find_given_keys(argv: tuple[str, ...]) -> Iterator[int]:
-    """Where a key stands among the arguments, by what is said about it there."""
+def _find_keys(argv: tuple[str, ...]) -> Iterator[int]:
+    """Yield the indices of arguments that are keys, by the name of their option or variable."""
     for place, (before, word) in enumerate(pairwise(("", *argv))):
         named = _KEY_VALUE.fullmatch(word)
         value = word if _KEY_OPTION.fullmatch(before) else named[1] if named else ""
@@ -257,9 +248,9 @@ def _find_given_keys(argv: tuple[str, ...]) -> Iterator[int]:
 
 def _variable_mistakes(names: tuple[str, ...]) -> Iterator[Mistake]:
     for place, name in enumerate(names):
-        # What is no name may be the key itself: it is not repeated.
+        # What is no name may be the key itself, so it isn't repeated.
         if not (name.isascii() and name.isidentifier()):
             message = "must be the name of an environment variable, such as ANTHROPIC_API_KEY"
             yield Mistake(("variables", place), message, "the key itself goes into that variable")
-        elif name in _OURS or name.startswith("FAIRTRIAL_"):
+        elif name in _RESERVED or name.startswith("FAIRTRIAL_"):
             yield Mistake(("variables", place), f"{name} is set by the sandbox")

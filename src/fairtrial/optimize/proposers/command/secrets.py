@@ -1,4 +1,4 @@
-"""What a command-line agent is given and must not give away: the values of its variables."""
+"""The secrets of a command-line agent: found in files, removed from texts."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from fairtrial.core import Mistake, StudyError
 from fairtrial.llm import MIN_SECRET_CHARS, REDACTED, Secret
 from fairtrial.sandbox import Captured
 
-_WITHHELD = "[left out: it holds the value of {}, in other words]"
+_WITHHELD = "[left out: it holds the value of {}, in another encoding]"
 _BETWEEN = re.compile(r"[^A-Za-z0-9]+")
 _ALPHABET = re.compile(r"[A-Za-z0-9]")
 _SHORTEST_PIECE = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Keys:
-    """The variables that are passed on, and how to keep their values out of everything else.
+class AgentSecrets:
+    """The environment variables that an agent gets; their values are kept out of everything else.
 
-    What has fewer than 8 characters is taken for a setting, not for a secret.
+    A value of fewer than 8 characters counts as a setting, not as a secret.
 
-    values: by name
+    values: the values, by name
     """
 
     values: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, variables: Sequence[str]) -> Keys:
-        """The values in our own environment; `StudyError` for those that aren't there."""
+    def read(cls, variables: Sequence[str]) -> AgentSecrets:
+        """Read the variables from the environment; raise a `StudyError` if one isn't set."""
         missing = [
             Mistake(
                 ("variables", place),
@@ -51,10 +51,10 @@ class Keys:
                 yield name, value.strip()
 
     def find(self, content: bytes) -> str | None:
-        """The variable whose value a file holds: as it is, encoded, or in pieces.
+        """Return the variable whose value a content holds: literally, encoded, or in pieces.
 
-        Seen are base64, hexadecimal digits and UTF-16, and pieces with anything but letters and
-        digits between them: ends of lines, quotes, plus signs.
+        Base64, hexadecimal digits and UTF-16 are recognized, and pieces that are separated by
+        anything but letters and digits: ends of lines, quotes, plus signs.
         """
         text = content.decode("utf-8", "replace")
         squeezed = _BETWEEN.sub("", text)
@@ -68,7 +68,7 @@ class Keys:
         return None
 
     def redact(self, text: str) -> str:
-        """The text without any of the values; all of it goes if one is there in other words."""
+        """Return the text without the values; a placeholder if one remains in another encoding."""
         for name, value in self._secrets():
             text = Secret(name, value).redact(text)
             for form in (
@@ -77,23 +77,23 @@ class Keys:
                 value.encode().hex().upper(),
             ):
                 text = text.replace(form, REDACTED)
-        found = self.find(text.encode("utf-8", "surrogatepass"))
-        return text if found is None else _WITHHELD.format(found)
+        variable = self.find(text.encode("utf-8", "surrogatepass"))
+        return text if variable is None else _WITHHELD.format(variable)
 
-    def read(self, captured: Captured) -> str:
-        """What a program printed, without any of the values, nor a piece where it was cut."""
+    def redact_output(self, captured: Captured) -> str:
+        """Return what a program printed without the values, or pieces of them at a cut."""
         head, tail = (part.decode("utf-8", "replace") for part in (captured.head, captured.tail))
         if not captured.dropped:
             return self.redact(head + tail)
         for _, value in self._secrets():
             for form in (value, base64.b64encode(value.encode()).decode(), value.encode().hex()):
-                head, tail = _without_piece(head, tail, form)
+                head, tail = _strip_piece(head, tail, form)
         gap = f"\n... {captured.dropped:,} bytes left out ...\n"
         return f"{self.redact(head)}{gap}{self.redact(tail)}"
 
 
 def _encoded_forms(value: str) -> Iterator[str]:
-    """What base64 makes of a value, wherever in a longer text it stands."""
+    """Yield the base64 forms of a value at each offset in a longer text."""
     raw = value.encode()
     for skipped in range(3):
         whole = raw[skipped : len(raw) - (len(raw) - skipped) % 3]
@@ -109,8 +109,8 @@ def _squeezed_forms(value: str) -> Iterator[str]:
             yield squeezed
 
 
-def _without_piece(head: str, tail: str, form: str) -> tuple[str, str]:
-    """A text that was cut within a value holds one part before the cut, or one after it."""
+def _strip_piece(head: str, tail: str, form: str) -> tuple[str, str]:
+    """Return head and tail of a cut text without pieces of a value at the cut."""
     for length in range(len(form) - 1, _SHORTEST_PIECE - 1, -1):
         if head.endswith(form[:length]):
             head = head[:-length] + REDACTED

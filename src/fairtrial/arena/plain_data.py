@@ -1,0 +1,98 @@
+"""Judgements and measurements as plain data, as ``--json`` prints them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from fairtrial.arena.model.judgements import Judgement
+from fairtrial.arena.model.timings import Estimate, Measurement
+
+
+def judgement_as_dict(judgement: Judgement) -> dict[str, Any]:
+    """Return the judgement of one candidate as plain data."""
+    rejection, measured = judgement.rejection, judgement.measurement
+    failures = rejection.failures if rejection else ()
+    estimate = measured.estimate if measured else None
+    return {
+        "name": judgement.name,
+        "digest": judgement.digest,
+        "verdict": judgement.verdict.value,
+        "basis": judgement.basis.value,
+        "reason": f"{rejection.reason.value}: {rejection.message}" if rejection else None,
+        "failures": [
+            {
+                "check": failure.check,
+                "what": failure.what,
+                "message": failure.message,
+                "differences": [
+                    {
+                        "where": difference.where,
+                        "expected": difference.expected,
+                        "actual": difference.actual,
+                    }
+                    for difference in failure.differences
+                ],
+            }
+            for failure in failures
+        ],
+        "duplicate_of": judgement.duplicate_of,
+        "ratio": estimate.ratio if estimate else None,
+        "interval": [estimate.low, estimate.high] if estimate else None,
+        "sessions": estimate.sessions if estimate else None,
+        "check_s": round(judgement.check_s, 3),
+        "bench_s": round(measured.seconds, 3) if measured else None,
+        "peak_rss_mb": round(judgement.peak_rss_mb, 1),
+        "not_exercised": list(judgement.not_exercised),
+        "notes": [*judgement.notes, *(measured.notes if measured else ())],
+        **measured_as_dict(measured),
+    }
+
+
+def measured_as_dict(measured: Measurement | None) -> dict[str, Any]:
+    """Return the details of a measurement as plain data; empty values if there is none."""
+    if measured is None:
+        nothing: dict[str, Any] = dict.fromkeys(("confidence", "adopt"))
+        return {
+            **nothing,
+            "vetoes": [],
+            "is_confirmed": False,
+            "waited_s": None,
+            "timings": [],
+            "instructions": {},
+        }
+    return {
+        "confidence": measured.estimate.confidence if measured.estimate else None,
+        "adopt": measured.adopt,
+        "vetoes": list(measured.vetoes),
+        "is_confirmed": measured.is_confirmed,
+        "waited_s": round(measured.waited_s, 3),
+        "timings": [
+            {
+                "benchmark": timing.benchmark,
+                "verdict": timing.verdict.value,
+                **_estimate_as_dict(timing.estimate),
+                "cpu_ratio": timing.cpu_ratio,
+                "base_s": timing.base_s,
+                "calls": timing.calls,
+                "startup": timing.startup,
+                "outside": timing.outside,
+                "peak_rss_mb": timing.peak_rss_mb and asdict(timing.peak_rss_mb),
+                "notes": list(timing.notes),
+            }
+            for timing in measured.timings
+        ],
+        "instructions": {
+            timing.benchmark: {**asdict(pair), "ratio": pair.base / pair.candidate}
+            for timing in measured.timings
+            if (pair := timing.instructions) is not None
+        },
+    }
+
+
+def _estimate_as_dict(estimate: Estimate | None) -> dict[str, Any]:
+    return {
+        "ratio": estimate.ratio if estimate else None,
+        "interval": [estimate.low, estimate.high] if estimate else None,
+        "confidence": estimate.confidence if estimate else None,
+    }

@@ -1,0 +1,1 @@
+"""Facts about Python code that can be read from its syntax tree."""

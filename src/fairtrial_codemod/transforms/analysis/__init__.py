@@ -1,1 +1,0 @@
-"""What can be said of code without running it."""
