@@ -1,4 +1,4 @@
-"""The `fairtrial` command: what it prints, writes, and ends with."""
+"""The `fairtrial` command: output, files, and exit codes."""
 
 import csv
 import itertools
@@ -15,7 +15,7 @@ import yaml
 from fairtrial import Constraint, Factor, RunBudget, Study, build_design, load_study, plan_runs
 from fairtrial.cli import check, init, main as cli_main
 from fairtrial.cli.main import COMMANDS
-from fairtrial.cli.plan_data import Plan
+from fairtrial.study import summarize_plan
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples/prompt-style.yaml"
@@ -262,15 +262,15 @@ def test_plan_says_when_no_run_can_stay_because_the_study_has_another_name(run, 
     code, out, _ = run("plan", new, "--against", old)
     assert code == 0
     assert "2 kept, 0 new" in out
-    assert "'s' became 'z', so no run stays" in out
+    assert "'s' became 'z', so no run is kept" in out
 
 
 def test_plan_says_which_agent_and_problem_stand_in_for_none(run, write):
     _, out, _ = run("plan", write(GOOD))
-    assert "the study names none, so default-agent stands in" in out
-    assert "the study names none, so default-problem stands in" in out
+    assert "the study names none, so default-agent is used" in out
+    assert "the study names none, so default-problem is used" in out
     _, out, _ = run("plan", EXAMPLE)
-    assert "stands in" not in out
+    assert "the study names none" not in out
 
 
 def test_doe_prints_or_writes_a_table(run, tmp_path):
@@ -288,9 +288,9 @@ def test_doe_prints_or_writes_a_table(run, tmp_path):
     assert len(rows) == 6
     assert {int((float(row["rate"]) - 0.1) / 0.8 * 6) for row in rows} == set(range(6))
     code, out, _ = run("doe", "--kind", "frac2", "--factors", factors, "--json")
-    made = json.loads(out)
-    assert made["ok"] is True
-    assert made["summary"]["n_runs"] == 4
+    design = json.loads(out)
+    assert design["ok"] is True
+    assert design["summary"]["n_runs"] == 4
 
 
 def test_doe_reads_factors_from_a_file_and_options_by_name(run, write):
@@ -359,18 +359,18 @@ def test_init_never_overwrites(run, tmp_path):
     assert study.read_text() == "mine"
     code, out, _ = run("init", "--force")
     assert code == 0
-    assert "study_agents.py was there already" in out
+    assert "study_agents.py exists already" in out
     assert agents.read_text() == "mine"
     assert study.read_text() != "mine"
 
 
 def test_init_names_the_agents_after_the_study(run, tmp_path):
     _, out, _ = run("init", "other/my study-2.yaml", "--json")
-    told = {"written": "other/my study-2.yaml", "agents": "other/my_study_2_agents.py"}
-    assert json.loads(out) == {"ok": True, **told}
-    assert "my study-2.yaml" in (tmp_path / told["agents"]).read_text("utf-8")
-    assert "study_agents:" not in (tmp_path / told["written"]).read_text("utf-8")
-    assert run("run", told["written"], "--limit", "2")[0] == 0
+    expected = {"written": "other/my study-2.yaml", "agents": "other/my_study_2_agents.py"}
+    assert json.loads(out) == {"ok": True, **expected}
+    assert "my study-2.yaml" in (tmp_path / expected["agents"]).read_text("utf-8")
+    assert "study_agents:" not in (tmp_path / expected["written"]).read_text("utf-8")
+    assert run("run", expected["written"], "--limit", "2")[0] == 0
     _, out, _ = run("init", "other/my study-2.yaml", "--force", "--json")
     assert json.loads(out)["agents"] is None
 
@@ -412,7 +412,7 @@ def test_a_bug_of_ours_is_exit_1_with_a_request_to_report_it(run, monkeypatch):
     code, _, err = run("check", EXAMPLE)
     assert code == 1
     assert "kaboom" in err
-    assert "bug of fairtrial's" in err
+    assert "bug in fairtrial" in err
 
 
 def test_an_interrupt_is_exit_130(run, monkeypatch):
@@ -461,7 +461,7 @@ def test_runs_that_stay_are_counted_as_their_ids_would_tell():
             "problem_ids": ("p", "q"),
             "run_budget": RunBudget(replicates=3),
         }
-        return Plan(Study("s", "t", **{**fields, **change}))
+        return summarize_plan(Study("s", "t", **{**fields, **change}))
 
     def ids(plan):
         return {run.run_id for run in plan_runs(plan.study, plan.conditions)}
@@ -474,10 +474,10 @@ def test_runs_that_stay_are_counted_as_their_ids_would_tell():
         plan(factors=(Factor("x", levels=(2, 1)), Factor("agent", levels=("b", "c")))),
         plan(factors=(Factor("x", levels=(1, 2)),), agent_specs=("a",)),
         plan(condition_runner="m:f"),
-        Plan(replace(plan().study, study_id="other")),
+        summarize_plan(replace(plan().study, study_id="other")),
     ]
     for new, old in itertools.product(plans, repeat=2):
-        assert new.changes_from(old)["runs"] == {
+        assert new.compare_with(old)["runs"] == {
             "kept": len(ids(new) & ids(old)),
             "new": len(ids(new) - ids(old)),
             "dropped": len(ids(old) - ids(new)),

@@ -1,4 +1,4 @@
-"""`fairtrial check` of a problem file: what it names is looked for, and nothing is run."""
+"""`fairtrial check` of a problem file: the files that it names must exist; nothing is run."""
 
 import json
 
@@ -35,14 +35,14 @@ def test_a_problem_without_mistakes_is_told_how_to_check_more(run, project):
     assert (code, err) == (0, "")
     assert out.splitlines() == [
         "problem.yaml: no mistakes; 2 checks, 1 benchmark; nothing was run",
-        "next:    fairtrial evaluate problem.yaml  # tries it on the code as it is",
+        "next:    fairtrial evaluate problem.yaml  # runs it on the unchanged code",
     ]
-    told = json.loads(run("check", "problem.yaml", "--json")[1])
-    assert (told["ok"], told["check_more"]) == (True, "fairtrial evaluate problem.yaml")
+    result = json.loads(run("check", "problem.yaml", "--json")[1])
+    assert (result["ok"], result["check_more"]) == (True, "fairtrial evaluate problem.yaml")
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"editable": ["scr/*.py"]}, "editable: scr/*.py matches no file"),
         ({"import_roots": ["scr"]}, "import_roots[0]: there is no folder"),
@@ -64,12 +64,14 @@ def test_a_problem_without_mistakes_is_told_how_to_check_more(run, project):
         ),
     ],
 )
-def test_what_a_problem_names_and_is_not_there_is_told_with_its_line(run, project, changes, told):
+def test_a_file_that_a_problem_names_and_is_missing_is_shown_with_its_line(
+    run, project, changes, message
+):
     path = project(**changes)
     (path.parent / "calls.py").write_text("no Python at all\n")
     code, out, err = run("check", "problem.yaml")
     assert (code, out) == (2, "")
-    assert told in err
+    assert message in err
     assert err.startswith("error: problem.yaml:")
     assert err.partition("problem.yaml:")[2].partition(":")[0].isdecimal()
 

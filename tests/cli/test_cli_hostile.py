@@ -1,4 +1,4 @@
-"""Input that means harm, or looks like it: one report and exit 2, through the real command."""
+"""Hostile or malformed input gives one error message and exit code 2."""
 
 import json
 import os
@@ -16,16 +16,16 @@ COMMAND = [sys.executable, "-c", "from fairtrial.cli.main import main; main()"]
 # The same, but that it gets a signal when it has begun to write.
 STOPPED = """
 import os, signal
-from fairtrial.cli import plan
 from fairtrial.cli.main import main
-rows_of = plan.plan_rows
-def some_of(*given):
-    for number, row in enumerate(rows_of(*given)):
+from fairtrial.study.report import plan_summary
+plan_rows = plan_summary.plan_rows
+def stop_in_the_middle(*given):
+    for number, row in enumerate(plan_rows(*given)):
         if number == 1000:
             assert any(name.endswith(".part") for name in os.listdir())
             os.kill(os.getpid(), signal.Signals[os.environ["STOP"]])
         yield row
-plan.plan_rows = some_of
+plan_summary.plan_rows = stop_in_the_middle
 main()
 """
 LONG = "x" * 300
@@ -34,7 +34,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="needs what Linux has
 
 @pytest.fixture
 def run(tmp_path, zygote, tmp_path_factory):
-    """Run the command in a process of its own: in a new interpreter, if that is to be set up."""
+    """Run the command in its own process: a new interpreter if its streams are given."""
     (tmp_path / "s.yaml").write_text(STUDY)
     stage = Stage(tmp_path_factory.mktemp("stage"), zygote)
 

@@ -1,4 +1,4 @@
-"""Numbers that make no sense are refused by the flag that they were given to."""
+"""Invalid numbers are refused with the name of the option."""
 
 import contextlib
 import io
@@ -10,17 +10,17 @@ from fairtrial.cli.main import main
 from fairtrial.cli.optimize import command
 
 NUMERIC = [
-    each
-    for each in command.params
-    if isinstance(each, click.Option)
-    and isinstance(each.type, (type(click.INT), type(click.FLOAT)))
+    option
+    for option in command.params
+    if isinstance(option, click.Option)
+    and isinstance(option.type, (type(click.INT), type(click.FLOAT)))
 ]
-FLAGS = [each.opts[0] for each in NUMERIC]
-AT_LEAST = {each.opts[0]: getattr(each.type, "min", None) for each in NUMERIC}
+FLAGS = [option.opts[0] for option in NUMERIC]
+AT_LEAST = {option.opts[0]: getattr(option.type, "min", None) for option in NUMERIC}
 
 
 def refuse(flag, value):
-    """What `fairtrial optimize` says of it, before it looks at anything else."""
+    """Return the error of `fairtrial optimize` for these arguments."""
     err = io.StringIO()
     with contextlib.redirect_stderr(err), pytest.raises(SystemExit) as stop:
         main(["optimize", "nowhere.yaml", flag, value])
@@ -47,7 +47,7 @@ def test_what_is_no_finite_number_is_refused_by_its_flag(flag, value):
     assert refuse(flag, value).startswith(f"Error: Invalid value for '{flag}': ")
 
 
-@pytest.mark.parametrize("flag", [each for each in FLAGS if each != "--seed"])
+@pytest.mark.parametrize("flag", [flag for flag in FLAGS if flag != "--seed"])
 def test_what_is_too_small_is_refused_by_its_flag(flag):
     message = refuse(flag, str(AT_LEAST[flag] - 1))
     assert message.startswith(f"Error: Invalid value for '{flag}': ")

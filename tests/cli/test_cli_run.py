@@ -1,4 +1,4 @@
-"""`fairtrial run`, `resume`, `retry`: what they print, write, and end with (spec 15, 16, 21-23)."""
+"""`fairtrial run`, `resume`, `retry`: output, files, and exit codes."""
 
 import csv
 import errno
@@ -24,13 +24,13 @@ from fairtrial.study.tables.integrity import validate_artifacts
 
 @pytest.fixture(autouse=True)
 def quiet(monkeypatch):
-    """However slow the machine is, a log is told of the end alone."""
+    """Print progress at the end only, however slow the machine is."""
     monkeypatch.setattr(progress, "LINE_INTERVAL_S", math.inf)
 
 
 @pytest.fixture
 def study(write):
-    """Write a study whose agent `a` is one of those above; gives its path."""
+    """Write a study whose agent `a` is one of those above; returns its path."""
     write(AGENTS, "my_agents.py")
 
     def study(agent="add", name="study.yaml", **fields):
@@ -64,8 +64,8 @@ def test_a_run_says_what_came_of_it_and_where_it_is(run, study, tmp_path):
 def test_a_run_as_json(run, study, tmp_path):
     code, out, err = run("run", study("cost"), "--json", "--no-progress")
     assert (code, err) == (0, "")
-    told = json.loads(out)
-    assert set(told) == SUMMARY | {"ok", "exit_code", "study_id", "stopped", "output_dir"}
+    summary = json.loads(out)
+    assert set(summary) == SUMMARY | {"ok", "exit_code", "study_id", "stopped", "output_dir"}
     expected = {
         "ok": True,
         "exit_code": 0,
@@ -80,8 +80,8 @@ def test_a_run_as_json(run, study, tmp_path):
         "is_running": False,
         "output_dir": f"{tmp_path}/out",
     }
-    assert {key: told[key] for key in expected} == expected
-    assert told["last_session"]["ended_how"] == "done"
+    assert {key: summary[key] for key in expected} == expected
+    assert summary["last_session"]["ended_how"] == "done"
 
 
 @pytest.mark.parametrize("flag", [[], ["--json"]])
@@ -338,10 +338,10 @@ def test_two_studies_may_each_have_their_own_agents_of_one_name(run, tmp_path):
             assert {result.outputs["x"] for result in results} == {term}
     # And in one process without the command.
     loaded = [load_study(tmp_path / name / "study.json") for name in ("one", "two")]
-    found = [
-        {result.outputs["x"] for result in run_study(each, checkpoint=False)} for each in loaded
+    values = [
+        {result.outputs["x"] for result in run_study(study, checkpoint=False)} for study in loaded
     ]
-    assert found == [{1}, {2}]
+    assert values == [{1}, {2}]
 
 
 # -- progress and what agents print (spec 23) --
@@ -431,7 +431,7 @@ def test_a_pilot_is_told_to_be_one_and_is_continued(run, study):
 
 
 def test_a_study_goes_on_from_its_ledger_without_its_file(study, tmp_path):
-    """In a process of its own, that has never seen the study's modules, and from elsewhere."""
+    """In a new process that has not imported the study's modules, in another folder."""
     path = study()
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -602,14 +602,14 @@ def test_an_expression_that_fails_for_a_condition_is_refused_before_anything_is_
 def test_messages_say_what_to_do_instead(run, study):
     path = study()
     assert run("run", path)[0] == 0
-    for arguments, expected, told in (
+    for arguments, expected, message in (
         (("rescore", "out", "--evaluator", "my_agents"), 2, "expected module:callable"),
         (("export", "out", "--out", path), 2, "is a file; name a directory"),
         (("show", "out", "run-zz"), 2, "runs.csv has the ids"),
         (("run", path, "--output", f"{path}/x"), 3, "choose another --output"),
     ):
         code, _, err = run(*arguments)
-        assert (code, told in err, "Traceback" in err) == (expected, True, False), err
+        assert (code, message in err, "Traceback" in err) == (expected, True, False), err
 
 
 def test_the_rest_is_to_be_run_the_way_that_it_was_begun(run, study):
@@ -632,7 +632,7 @@ def test_what_goes_on_does_so_the_way_it_was_run_before(run, study, command):
     more = ["--resume"] if command.startswith("run") else []
     code, _, err = run(command.split()[0], target, *more, "--limit", "1", "--no-progress")
     assert code == 0
-    assert err.splitlines()[0] == "going on with --executor threads --parallel 2, as last time"
+    assert err.splitlines()[0] == "resuming with --executor threads --parallel 2, as last time"
     assert last_session() == ("threads", 2)
 
 
@@ -705,11 +705,11 @@ def test_an_outcome_that_some_runs_measure_is_all_right(run, study):
 
 def test_who_is_not_bound_is_a_warning_to_those_who_look_and_an_error_to_those_who_run(run, study):
     path = study(agent_specs=["a", "add"], agents={"a": "my_agents:add", "adds": "my_agents:add"})
-    told = f"warning: {path}:"
+    prefix = f"warning: {path}:"
     for command in ("check", "plan"):
         code, _, err = run(command, path)
         assert code == 0
-        assert err.startswith(told)
+        assert err.startswith(prefix)
         assert "agent_specs[1]: nothing is bound to the agent 'add', so only Python can" in err
         assert err.endswith("did you mean 'adds'?\n")
     assert "no mistakes, 1 warning; " in run("check", path)[1]

@@ -1,4 +1,4 @@
-"""`fairtrial status`, `pause` and `cancel`: a study seen from another terminal (spec 22, 23)."""
+"""`fairtrial status`, `pause` and `cancel`, used from another process than the study's."""
 
 import io
 import json
@@ -23,7 +23,7 @@ from fairtrial.cli.output import fold_command
 from fairtrial.cli.resume_command import resume_command
 from fairtrial.optimize.code_problem import BoundCode
 from fairtrial.sandbox import host_lock as quiet
-from fairtrial.study import LedgerReader, Summary
+from fairtrial.study import LedgerReader, StudyStatus, Summary
 from fairtrial.study.ledger.lock import OwnerLock
 from fairtrial.study.ledger.writer import open_ledger
 from fairtrial.study.runner import control, progress
@@ -37,7 +37,7 @@ def wait(task):
         time.sleep(0.005)
     return {"output": {"x": 1}, "metrics": {"cost_usd": 0.25, "output_tokens": 5}}
 """
-# The command, but that it tells how far it is, and looks, more often than once a second.
+# The command, with progress and status updated more often than once a second.
 COMMAND = """
 import sys
 from fairtrial.cli import status
@@ -71,10 +71,10 @@ def status(run):
     return status
 
 
-def wait_until(told, condition):
-    """Ask until the answer is the right one."""
+def wait_until(read, condition):
+    """Call `read` until its result meets the condition; returns the result."""
     until = time.monotonic() + PATIENCE_S
-    while not condition(answer := told()):
+    while not condition(answer := read()):
         assert time.monotonic() < until, answer
         time.sleep(0.02)
     return answer
@@ -82,7 +82,7 @@ def wait_until(told, condition):
 
 @pytest.fixture
 def running(study, tmp_path, status):
-    """A study that runs in another process, with two runs under way."""
+    """Start a study in another process, with two runs under way."""
     started = []
 
     def running(*options, **fields):
@@ -120,10 +120,10 @@ def test_the_status_of_a_finished_study(run, study, status):
     code, out, _ = run("status", "out")
     assert code == 0
     assert out.splitlines() == ["s: finished", "  done     6 of 6 runs", "  success  6"]
-    told = status()
-    assert set(told) == SUMMARY | {"study_id", "go_on"}
-    assert (told["study_id"], told["is_running"], told["done"]) == ("s", False, 6)
-    assert told["go_on"] is None
+    summary = status()
+    assert set(summary) == SUMMARY | {"study_id", "go_on"}
+    assert (summary["study_id"], summary["is_running"], summary["done"]) == ("s", False, 6)
+    assert summary["go_on"] is None
     assert run("status", "out", "--watch")[1] == out
 
 
@@ -157,7 +157,7 @@ def test_the_status_of_a_study_that_stopped_early_says_why(run, study, status):
 
 def test_what_was_killed_is_told_how_to_go_on_and_goes_on_as_it_was_begun(run, running, status):
     process = running("--parallel", "2")
-    wait_until(status, lambda told: told["live"]["running"] == 2)
+    wait_until(status, lambda summary: summary["live"]["running"] == 2)
     process.kill()
     process.wait()
     _, out, _ = run("status", "out")
@@ -167,7 +167,7 @@ def test_what_was_killed_is_told_how_to_go_on_and_goes_on_as_it_was_begun(run, r
     Path("go").touch()
     code, _, err = run("resume", "out", "--limit", 1)
     assert code == 0
-    assert err.startswith("going on with --parallel 2, as last time\n")
+    assert err.startswith("resuming with --parallel 2, as last time\n")
     last = status()["last_session"]
     assert (last["executor"], last["slots"]) == ("processes", 2)
 
@@ -205,9 +205,9 @@ def test_an_optimization_goes_on_by_its_own_command(words, tmp_path):
 
     study, _ = study_of([str(tmp_path / "my sort.yaml"), *words])
     summary = SimpleNamespace(last_session={"ended_how": None})
-    told = shlex.split(resume_command(tmp_path / "out put", study, summary))
-    assert told[:3] == ["fairtrial", "optimize", str(tmp_path / "my sort.yaml")]
-    assert study_of(told[2:]) == (study, tmp_path / "out put")
+    arguments = shlex.split(resume_command(tmp_path / "out put", study, summary))
+    assert arguments[:3] == ["fairtrial", "optimize", str(tmp_path / "my sort.yaml")]
+    assert study_of(arguments[2:]) == (study, tmp_path / "out put")
 
 
 def test_a_long_command_is_folded_between_words_such_that_a_shell_takes_it(monkeypatch):
@@ -235,11 +235,12 @@ def test_runs_that_are_done_again_are_not_done_yet(capsys, monkeypatch):
         "settled": {"success": 8, "failed": 0, "broken": 0},
         "running": 2,
         "eta_s": 90.0,
-        "told": now - 30,  # it was told half a minute ago
+        "told": now - 30,  # reported half a minute ago
     }
-    counts = {"success": 9, "failed": 3}  # written down since then
+    counts = {"success": 9, "failed": 3}  # committed since then
     summary = Summary(counts, {"exception": 3}, 12, 0, 0, 0.0, 0, live, None, True)
-    status_module._print("s", summary, {"pid": 7, "host": "here"})
+    study = Study("s", "t")
+    status_module._print(StudyStatus(study, summary, {"pid": 7, "host": "here"}))
     shown = [line.strip() for line in capsys.readouterr().out.splitlines()]
     assert shown == [
         "s: running (process 7 on here)",
@@ -249,7 +250,7 @@ def test_runs_that_are_done_again_are_not_done_yet(capsys, monkeypatch):
         "running  2",
         "left     1:00",
     ]
-    status_module._print("s", summary, None)
+    status_module._print(StudyStatus(study, summary, None))
     assert "done     12 of 12 runs" in capsys.readouterr().out
 
 
@@ -279,9 +280,9 @@ def test_a_study_that_does_not_run_can_be_neither_paused_nor_cancelled(run, stud
 
 def test_a_running_study_can_be_watched_paused_continued_and_cancelled(run, running, status):
     process = running("--parallel", "2")
-    told = wait_until(status, lambda told: told["live"]["running"] == 2)
-    assert (told["is_running"], told["go_on"]) == (True, None)
-    assert (told["done"], told["pending"]) == (0, 6)
+    summary = wait_until(status, lambda summary: summary["live"]["running"] == 2)
+    assert (summary["is_running"], summary["go_on"]) == (True, None)
+    assert (summary["done"], summary["pending"]) == (0, 6)
     _, out, _ = run("status", "out")
     lines = out.splitlines()
     assert lines[0].startswith(f"s: running (process {process.pid} on ")
@@ -296,10 +297,12 @@ def test_a_running_study_can_be_watched_paused_continued_and_cancelled(run, runn
     # Paused: the two are finished, and no other is started.
     code, out, _ = run("pause", "out", "--json")
     assert (code, json.loads(out)["asked"]) == (0, "pause")
-    wait_until(status, lambda told: told["live"]["paused"])
+    wait_until(status, lambda summary: summary["live"]["paused"])
     Path("go").touch()
-    told = wait_until(status, lambda told: told["done"] == 2 and not told["live"]["running"])
-    assert told["cost_usd"] == 0.5
+    summary = wait_until(
+        status, lambda summary: summary["done"] == 2 and not summary["live"]["running"]
+    )
+    assert summary["cost_usd"] == 0.5
     _, out, _ = run("status", "out")
     assert "running, paused" in out
     assert "rate" not in out
@@ -308,8 +311,8 @@ def test_a_running_study_can_be_watched_paused_continued_and_cancelled(run, runn
 
     code, _, err = run("resume", "out")
     assert code == 0
-    assert "out goes on, in the process that was paused" in err
-    wait_until(status, lambda told: told["live"]["running"] == 2)
+    assert "out continues, in the process that was paused" in err
+    wait_until(status, lambda summary: summary["live"]["running"] == 2)
 
     code, _, err = run("cancel", "out")
     assert code == 0
@@ -318,9 +321,9 @@ def test_a_running_study_can_be_watched_paused_continued_and_cancelled(run, runn
     assert process.returncode == 130
     assert "2 of 6 runs done: 2 success" in out
     assert "4 runs to go" in err
-    told = status()
-    assert told["is_running"] is False
-    assert told["last_session"]["ended_how"] == "cancelled"
+    summary = status()
+    assert summary["is_running"] is False
+    assert summary["last_session"]["ended_how"] == "cancelled"
     assert not Path("out/control").exists()
 
 
@@ -347,7 +350,7 @@ def test_a_study_that_has_just_been_started_is_waited_for(run, study, monkeypatc
     # Its own clock only: threads that other tests have left may sleep, too. It stands still, as the
     # wait has a limit.
     clock = SimpleNamespace(sleep=lambda _: next(steps)(), monotonic=lambda: 0.0, time=time.time)
-    monkeypatch.setattr("fairtrial.cli.status.time", clock)
+    monkeypatch.setattr("fairtrial.study.runner.study_status.time", clock)
     with OwnerLock(Path("out")):
         code, out, _ = run("status", "out")
     assert code == 0
@@ -356,24 +359,24 @@ def test_a_study_that_has_just_been_started_is_waited_for(run, study, monkeypatc
 
 
 def test_a_study_in_this_process_tells_of_its_run_and_can_be_cancelled(run, running, status):
-    """One at a time, in the very process that runs the study."""
+    """Runs execute one at a time, in the process that runs the study."""
     process = running("--executor", "serial", "--no-progress")
-    told = wait_until(status, lambda told: told["live"]["running"] == 1)
-    assert told["live"]["runs"][0]["agent_id"] == "a"
+    summary = wait_until(status, lambda summary: summary["live"]["running"] == 1)
+    assert summary["live"]["runs"][0]["agent_id"] == "a"
     assert run("cancel", "out")[0] == 0
     out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     assert "cancelled" in err
     assert "0 of 6 runs done: none" in out
-    told = status()
-    assert (told["done"], told["pending"]) == (0, 6)
+    summary = status()
+    assert (summary["done"], summary["pending"]) == (0, 6)
 
 
 @pytest.mark.parametrize("interrupts", [signal.default_int_handler, signal.SIG_IGN])
 def test_a_run_in_this_thread_is_cancelled_whether_or_not_interrupts_are_ignored(
     tmp_path, monkeypatch, interrupts
 ):
-    """What a shell starts in the background ignores them."""
+    """Processes that a shell starts in the background ignore interrupts."""
     monkeypatch.setattr(control, "POLL_S", 0.0)
     ended = []
 
@@ -416,12 +419,12 @@ class JudgesNothing(BoundCode):
 
 
 CODING = JudgesNothing(CodeProblem("p", check=(Check(command=("true",)),)))
-"""A problem that is about code, as far as a study can see, and judges nothing."""
+"""A problem that a study takes for a code problem, and that judges nothing."""
 
 
 @pytest.fixture
-def somebody_times(tmp_path, monkeypatch):
-    """Another process times meanwhile, on a machine of our own; gives its id."""
+def timing_pid(tmp_path, monkeypatch):
+    """Hold the host lock in another process, with a lock folder of this test; returns its pid."""
     folder = tmp_path / "host"
     folder.mkdir()
     monkeypatch.setattr(quiet, "HOST_FOLDER", folder)
@@ -435,15 +438,15 @@ def somebody_times(tmp_path, monkeypatch):
     process.communicate()
 
 
-def test_a_run_that_has_to_wait_says_for_whom(somebody_times, tmp_path, monkeypatch, capsys):
-    """Also where the run has the thread that would tell how far it is."""
+def test_a_run_that_has_to_wait_says_for_whom(timing_pid, tmp_path, monkeypatch, capsys):
+    """Also if the run occupies the thread that shows the progress."""
     monkeypatch.setattr(progress, "LINE_INTERVAL_S", 0.0)
-    told = f"0/1 runs, {quiet.WAITING.format(somebody_times)}\n"
+    message = f"0/1 runs, {quiet.WAITING.format(timing_pid)}\n"
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stream)
 
     def agent(task):
-        wait_until(stream.getvalue, lambda text: told in text)
+        wait_until(stream.getvalue, lambda text: message in text)
         return {"x": 1}
 
     study = make_study(tmp_path / "out", (1,), 1, outcomes=())
@@ -451,15 +454,13 @@ def test_a_run_that_has_to_wait_says_for_whom(somebody_times, tmp_path, monkeypa
     assert result.status == "success"
 
 
-def test_the_status_of_a_study_of_code_says_that_the_machine_is_taken(
-    somebody_times, run, tmp_path
-):
+def test_the_status_of_a_study_of_code_says_that_the_machine_is_taken(timing_pid, run, tmp_path):
     study = Study(
         "s", "t", problems={"p": ProblemBinding(use="code")}, problem_ids=("p",), agent_specs=("a",)
     )
-    told = f"  {quiet.WAITING.format(somebody_times)}"
+    message = f"  {quiet.WAITING.format(timing_pid)}"
     folder = tmp_path / "out"
     run_small(replace(study, output_dir=folder), lambda task: {"x": 1}, CODING)
-    assert told not in run("status", "out")[1]
+    assert message not in run("status", "out")[1]
     with OwnerLock(folder):
-        assert told in run("status", "out")[1].splitlines()
+        assert message in run("status", "out")[1].splitlines()

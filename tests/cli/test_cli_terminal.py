@@ -1,4 +1,4 @@
-"""What a terminal shows is folded between words; what goes into a file or a pipe is not."""
+"""Text is wrapped between words on a terminal, and not in a file or a pipe."""
 
 import os
 import sys
@@ -69,14 +69,14 @@ def test_a_bundle_warns_of_a_report_that_is_older_than_the_tables(run, study):
     code, out, err = run("bundle", "out")
     assert (code, out, err) == (0, "wrote out.tar.gz\n", "")
     os.utime("out/report.md", (1, 1))
-    run("export", "out")  # anew, and the same
+    run("export", "out")  # the same tables again
     assert run("bundle", "out")[2] == ""
     run("resume", "out", "--limit", 1)
     os.utime("out/complete-cases/manifest.json", (1, 1))
     code, _, err = run("bundle", "out")
     assert code == 0
     assert err.splitlines() == [
-        "warning: report.md is older than the tables; `fairtrial report out` makes it anew",
+        "warning: report.md is older than the tables; `fairtrial report out` makes it again",
         "warning: complete-cases is older than the tables; "
-        "`fairtrial export out --complete-cases` makes it anew",
+        "`fairtrial export out --complete-cases` makes it again",
     ]

@@ -1,4 +1,4 @@
-"""How the command speaks to people: room, names, hints, and files that it must not lose."""
+"""Text for people: table widths, names, hints, and files that must not be overwritten."""
 
 import os
 import pty
@@ -40,7 +40,7 @@ PROMPTS = {
 
 @pytest.fixture
 def terminal(monkeypatch):
-    """Pretend that standard output is a terminal of some width."""
+    """Make standard output a terminal of a given width."""
 
     def terminal(columns):
         monkeypatch.setenv("COLUMNS", str(columns))
@@ -156,11 +156,11 @@ def test_plan_never_replaces_what_it_reads_or_what_it_has_written(run, write, tm
         for target in (path, tmp_path / "../" / tmp_path.name / "study.json"):
             code, _, err = run("plan", path, option, target)
             assert code == 2
-            assert f"{option}: {target} is what is read here" in err
+            assert f"{option}: {target} is an input of this command" in err
         assert run("plan", path, "--against", old, option, old)[0] == 2
     code, _, err = run("plan", path, "--out", "x.csv", "--runs", "./x.csv")
     assert code == 2
-    assert "--runs: x.csv is the file of --out too" in err
+    assert "--runs: x.csv is also the file of --out" in err
     assert path.read_text() == old.read_text() == study
     write('{"x": [1, 2]}', "f.json")
     assert run("doe", "--kind", "full", "--factors", "@f.json", "--out", "f.json")[0] == 2
@@ -269,9 +269,9 @@ def test_a_comparison_that_is_never_met_gets_a_warning_with_its_line(write, rule
     rules = [{"constraint_id": "c", "expression": rule}]
     text = FACTORS.replace("DESIGN", "full") + yaml.safe_dump({"constraints": rules}, width=999)
     loaded = read_study(write(text))
-    told = [line for line in loaded.warning_lines() if RULES[rule] in line]
-    assert len(told) == 1
-    assert re.search(r"study\.yaml:\d+: constraints\[0\]\.expression: ", told[0])
+    warnings = [line for line in loaded.warning_lines() if RULES[rule] in line]
+    assert len(warnings) == 1
+    assert re.search(r"study\.yaml:\d+: constraints\[0\]\.expression: ", warnings[0])
     with pytest.warns(UserWarning, match=re.escape(RULES[rule])):
         load_study(write(text))
 

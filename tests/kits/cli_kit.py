@@ -1,4 +1,4 @@
-"""A study for the command, with the module of its agents, and what a summary of it tells."""
+"""A study for tests of the command, its module of agents, and the keys of its summary."""
 
 AGENTS = """
 import pathlib

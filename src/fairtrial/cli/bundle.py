@@ -1,4 +1,4 @@
-"""`fairtrial bundle`: a study's results in one archive, and whether such an archive is whole."""
+"""`fairtrial bundle`: pack a study's results into an archive, or verify such an archive."""
 
 from __future__ import annotations
 
@@ -8,27 +8,24 @@ from pathlib import Path
 import click
 
 from fairtrial.cli.output import REPORT_NAME, json_option, print_json, shown_path, warn
-from fairtrial.core import FairtrialError, Mistake, StudyError
-from fairtrial.study import (
-    COMPLETE_CASES_FOLDER,
-    MANIFEST_FILE,
-    bundle_results,
-    full_report,
-    open_results,
-    verify_bundle,
-)
+from fairtrial.core import Mistake, StudyError
+from fairtrial.study import bundle_results, find_stale_files, verify_bundle
 
 
 @click.command(
     name="bundle",
     epilog="Example: fairtrial bundle artifacts/my-study --out my-study.tar.gz",
-    short_help="Pack a study's results, or verify such a pack.",
+    short_help="Pack a study's results, or verify a bundle.",
 )
 @click.argument("target", type=click.Path(path_type=Path), metavar="DIR|FILE")
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="The archive.")
-@click.option("--verify", is_flag=True, help="Check an archive instead of making one.")
-@click.option("--with-ledger", is_flag=True, help="Also the ledger: attempts, tracebacks, output.")
-@click.option("--with-workspaces", is_flag=True, help="Also the folders that runs worked in.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="FILE", help="The archive to write."
+)
+@click.option("--verify", is_flag=True, help="Verify an archive instead of writing one.")
+@click.option(
+    "--with-ledger", is_flag=True, help="Include the ledger: attempts, tracebacks, output."
+)
+@click.option("--with-workspaces", is_flag=True, help="Include the working folders of runs.")
 @json_option
 def command(
     target: Path,
@@ -38,45 +35,32 @@ def command(
     with_workspaces: bool,
     as_json: bool,
 ) -> None:
-    """Pack the results of a study: the same content gives the same bytes, with checksums."""
+    """Pack the results of a study, with checksums; the same content gives the same bytes."""
     if verify:
-        wrong = verify_bundle(target)
-        if wrong:
-            raise StudyError([Mistake((), each) for each in wrong], source=str(target))
-        made = target
+        errors = verify_bundle(target)
+        if errors:
+            raise StudyError([Mistake((), error) for error in errors], source=str(target))
+        archive = target
     else:
-        made = bundle_results(target, out, with_ledger=with_ledger, with_workspaces=with_workspaces)
-        warn(_stale(target))
+        archive = bundle_results(
+            target, out, with_ledger=with_ledger, with_workspaces=with_workspaces
+        )
+        warn(_stale_warnings(target))
     if as_json:
-        print_json({"ok": True, "file": str(made), "verified": verify})
+        print_json({"ok": True, "file": str(archive), "verified": verify})
     else:
-        click.echo(f"{made}: as it was packed" if verify else f"wrote {shown_path(made)}")
+        click.echo(
+            f"{archive}: unchanged since it was packed"
+            if verify
+            else f"wrote {shown_path(archive)}"
+        )
 
 
-def _stale(folder: Path) -> list[str]:
-    """What was made of other tables than those in the archive."""
+def _stale_warnings(folder: Path) -> list[str]:
+    """Return warnings about files that were made from older tables than the archive has."""
     shown = shlex.quote(shown_path(folder))
-    told = []
-    if _is_older(folder, REPORT_NAME) and not _is_same_report(folder):
-        told.append((REPORT_NAME, f"fairtrial report {shown}"))
-    complete = f"{COMPLETE_CASES_FOLDER}/{MANIFEST_FILE}"
-    if _is_older(folder, complete):  # every export writes both
-        told.append((COMPLETE_CASES_FOLDER, f"fairtrial export {shown} --complete-cases"))
-    return [f"{name} is older than the tables; `{remedy}` makes it anew" for name, remedy in told]
-
-
-def _is_older(folder: Path, name: str) -> bool:
-    """Whether tables were written later; they may be the same as before."""
-    path = folder / name
-    return path.exists() and path.stat().st_mtime_ns < (folder / MANIFEST_FILE).stat().st_mtime_ns
-
-
-def _is_same_report(folder: Path) -> bool:
-    """Whether a report that is made now would say the same."""
-    try:
-        with open_results(folder) as results:
-            left_out = results.reader.summary().left_out
-            text = full_report(results.study, results.conditions, results, left_out=left_out)
-        return (folder / REPORT_NAME).read_text("utf-8") == text
-    except (FairtrialError, OSError, UnicodeDecodeError):
-        return False
+    warnings = []
+    for name in find_stale_files(folder, REPORT_NAME):
+        command = f"report {shown}" if name == REPORT_NAME else f"export {shown} --complete-cases"
+        warnings.append(f"{name} is older than the tables; `fairtrial {command}` makes it again")
+    return warnings

@@ -1,4 +1,4 @@
-"""`fairtrial check`: is this study or problem file all right?"""
+"""`fairtrial check`: find the mistakes in a study or problem file."""
 
 from __future__ import annotations
 
@@ -10,15 +10,7 @@ from fairtrial.arena import is_problem_file
 from fairtrial.cli.check_problem import check_problem
 from fairtrial.cli.output import count, json_option, print_json, warn
 from fairtrial.core import StudyError
-from fairtrial.study import (
-    build_design,
-    claim_warnings,
-    count_runs,
-    find_plugin_mistakes,
-    planned_tests,
-    read_study,
-    untested_claims,
-)
+from fairtrial.study import find_plugin_mistakes, read_study, summarize_plan
 
 
 @click.command(
@@ -31,10 +23,11 @@ from fairtrial.study import (
 def command(study: Path, as_json: bool) -> None:
     """Find every mistake in a study or problem file, with its line and what was expected there.
 
-    Exit code 0 if there is none, 2 if there are any. What plug-ins miss on this machine counts: a
-    key, a program, a file; your own functions are not imported. Claims that won't be tested, or may
-    be meant otherwise than they will be, get a warning; so do agents and problems that nothing is
-    bound to. Of a problem, its files and what makes its inputs are looked for; nothing is run.
+    Exit code 0 if there are none, 2 if there are any. What plug-ins need and this machine lacks is
+    a mistake too: a key, a program, a file. Your own functions are not imported. Warnings are for
+    hypotheses that won't be tested or may be meant differently than they will be tested, and for
+    agents and problems without a binding. For a problem file, the files and input generators that
+    it names must exist; nothing is run.
     """
     try:
         loaded = read_study(study)
@@ -43,32 +36,30 @@ def command(study: Path, as_json: bool) -> None:
             raise
         check_problem(study, as_json=as_json)
         return
-    conditions = build_design(loaded.study)
-    runs = count_runs(loaded.study, conditions)
-    missing = find_plugin_mistakes(loaded.study, conditions)
+    plan = summarize_plan(loaded.study, check_run_ids=False)
+    missing = find_plugin_mistakes(loaded.study, plan.conditions)
     if missing:
         raise loaded.locate(StudyError(missing))
-    untested = untested_claims(planned_tests(loaded.study, conditions))
     warnings = [
         *loaded.warning_lines(),
         *loaded.unbound_lines(),
-        *claim_warnings(loaded.study, conditions),
-        *(f"{name} will not be tested: {'; '.join(why)}" for name, why in untested.items()),
+        *plan.warnings,
+        *(f"{name} will not be tested: {'; '.join(why)}" for name, why in plan.untested.items()),
     ]
     if as_json:
         print_json(
             {
                 "ok": True,
                 "study_id": loaded.study.study_id,
-                "conditions": len(conditions),
-                "runs": runs,
+                "conditions": len(plan.conditions),
+                "runs": plan.runs,
                 "warnings": warnings,
-                "untested": list(untested),
+                "untested": list(plan.untested),
             }
         )
         return
     warn(warnings)
-    told = f", {count(len(warnings), 'warning')}" if warnings else ""
-    told += f": {', '.join(untested)} will not be tested" if untested else ""
-    size = f"{count(len(conditions), 'condition')}, {count(runs, 'run')}"
-    click.echo(f"{study}: no mistakes{told}; {size}")
+    remarks = f", {count(len(warnings), 'warning')}" if warnings else ""
+    remarks += f": {', '.join(plan.untested)} will not be tested" if plan.untested else ""
+    size = f"{count(len(plan.conditions), 'condition')}, {count(plan.runs, 'run')}"
+    click.echo(f"{study}: no mistakes{remarks}; {size}")

@@ -1,46 +1,45 @@
-"""`fairtrial pause` and `cancel`: a word with a study that runs elsewhere."""
+"""`fairtrial pause` and `fairtrial cancel`: control a study that runs in another process."""
 
 from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import Literal
 
 import click
 
 from fairtrial.cli.output import folder_argument, json_option, note, print_json, shown_path
 from fairtrial.core import LedgerError
-from fairtrial.study import LedgerReader, Request, owner_of, request
+from fairtrial.study import control_study
 
 
 @click.command(
     epilog="Example: fairtrial pause artifacts/my-study",
-    short_help="Let a running study start nothing new for a while.",
+    short_help="Pause a running study.",
 )
 @folder_argument
 @json_option
 def pause(folder: Path, as_json: bool) -> None:
-    """Let a running study start nothing new; `fairtrial resume DIR` lets it go on."""
-    _ask(folder, "pause", "paused: what runs is finished; go on with", as_json)
+    """Pause a running study: it starts no new runs until `fairtrial resume DIR`."""
+    _send(folder, "pause", "paused: runs under way are finished; continue with", as_json)
 
 
 @click.command(
     epilog="Example: fairtrial cancel artifacts/my-study",
-    short_help="Stop a running study; what is done is kept.",
+    short_help="Stop a running study; finished runs are kept.",
 )
 @folder_argument
 @json_option
 def cancel(folder: Path, as_json: bool) -> None:
-    """Stop a running study: what runs is cancelled, what is done is kept."""
-    _ask(folder, "cancel", "cancelled; later on:", as_json)
+    """Stop a running study: runs under way are cancelled, finished runs are kept."""
+    _send(folder, "cancel", "cancelled; to continue later:", as_json)
 
 
-def _ask(folder: Path, what: Request, said: str, as_json: bool) -> None:
-    LedgerReader.open(folder).close()  # says what is wrong if there is no study here
+def _send(folder: Path, action: Literal["pause", "cancel"], message: str, as_json: bool) -> None:
     shown = shlex.quote(shown_path(folder))
-    if owner_of(folder) is None:
+    if not control_study(folder, action):
         raise LedgerError(f"nothing runs in {folder}; see `fairtrial status {shown}`")
-    request(folder, what)
     if as_json:
-        print_json({"ok": True, "asked": what, "output_dir": str(folder)})
+        print_json({"ok": True, "asked": action, "output_dir": str(folder)})
     else:
-        note(f"{said} `fairtrial resume {shown}`")
+        note(f"{message} `fairtrial resume {shown}`")

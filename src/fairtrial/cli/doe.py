@@ -1,4 +1,4 @@
-"""`fairtrial doe`: a design table without a study."""
+"""`fairtrial doe`: generate a design table without a study."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from fairtrial.core import (
 from fairtrial.study import DESIGN_ALIASES, DesignKind, generate_doe
 
 SHOWN_ROWS = 40
-LIKE = """write it like '{"x": [1, 2], "y": ["a", "b"]}'"""
+EXAMPLE_HINT = """write it like '{"x": [1, 2], "y": ["a", "b"]}'"""
 KINDS = ", ".join(kind.value for kind in DesignKind)
 ALIASES = ", ".join(f"{alias} = {kind.value}" for alias, kind in DESIGN_ALIASES.items())
 FLAGS = {
@@ -40,7 +40,7 @@ FLAGS = {
     "options": "--option",
     "matrix_path": "--option matrix_path",
 }
-"""What the fields of a design are called here."""
+"""The options that set the fields of a design."""
 
 
 @click.command(
@@ -51,7 +51,7 @@ FLAGS = {
 fairtrial doe --kind full --factors '{"tone": ["plain", "warm"], "n": [1, 5]}'
 fairtrial doe --kind lhs --factors '{"rate": [0.1, 0.9]}' --n 8 --out d.csv
 fairtrial doe --kind frac2 --factors @factors.json --option resolution=V""",
-    short_help="Make a design table without a study.",
+    short_help="Generate a design table without a study.",
 )
 @click.option("--kind", required=True, help=f"One of {KINDS}; or, for short, {ALIASES}.")
 @click.option(
@@ -61,10 +61,14 @@ fairtrial doe --kind frac2 --factors @factors.json --option resolution=V""",
     help="A mapping of names to levels, or to [low, high] for designs that sample a range; "
     "@FILE reads it from a file.",
 )
-@click.option("--n", "n_samples", type=int, metavar="N", help="Rows, for designs that ask for it.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Another one, other rows.")
+@click.option(
+    "--n", "n_samples", type=int, metavar="N", help="Number of rows, for designs that need it."
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
 @click.option("--replicates", type=int, default=1, show_default=True, help="Repeat all rows.")
-@click.option("--center-points", type=int, default=0, show_default=True, help="Rows at the centre.")
+@click.option(
+    "--center-points", type=int, default=0, show_default=True, help="Number of center points."
+)
 @click.option("--randomize/--no-randomize", default=True, help="Shuffle the rows.  [default: yes]")
 @click.option("--within", metavar="FACTOR", help="Shuffle within the values of this factor.")
 @click.option(
@@ -72,7 +76,7 @@ fairtrial doe --kind frac2 --factors @factors.json --option resolution=V""",
     "options",
     multiple=True,
     metavar="NAME=VALUE",
-    help="An option of the design, such as resolution=V; the value is read as JSON where it is.",
+    help="An option of the design, such as resolution=V; the value is JSON or else text.",
 )
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="FILE", help="Write a .csv, .json or .jsonl."
@@ -91,12 +95,12 @@ def command(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Make a design table without a study, and say how balanced it is."""
+    """Generate a design table without a study, and show how balanced it is."""
     if out is not None:
         check_format(out)
         refuse_overwriting({"--out": out}, [Path(factors[1:]) if factors[:1] == "@" else None])
     try:
-        made = generate_doe(
+        design = generate_doe(
             kind=kind,
             factors=_read_factors(factors),
             n_samples=n_samples,
@@ -108,27 +112,27 @@ def command(
             options=dict(_read_option(text) for text in options),
         )
     except StudyError as error:
-        found = [_by_flag(mistake) for mistake in error.mistakes]
-        raise StudyError(found, source=error.source) from None
-    rows, columns = made["design"], made["summary"]["factors"]
+        mistakes = [_name_flag(mistake) for mistake in error.mistakes]
+        raise StudyError(mistakes, source=error.source) from None
+    rows, columns = design["design"], design["summary"]["factors"]
     if out is not None:
         write_table(out, columns, rows)
     if as_json:
-        print_json({"ok": True, **made, **({"written": str(out)} if out else {})})
+        print_json({"ok": True, **design, **({"written": str(out)} if out else {})})
         return
-    warn(made["warnings"])
-    print_wrapped(made["interpretation"])
+    warn(design["warnings"])
+    print_wrapped(design["interpretation"])
     if out is None:
         click.echo()
         shown = ([row[name] for name in columns] for row in rows[:SHOWN_ROWS])
         print_table(columns, shown, total=len(rows))
-    print_facts(made["facts"])
+    print_facts(design["facts"])
     if out is not None:
         click.echo(f"wrote {out}")
 
 
-def _by_flag(mistake: Mistake) -> Mistake:
-    """The same mistake by what a person typed: `--n`, where a study has `n_samples`."""
+def _name_flag(mistake: Mistake) -> Mistake:
+    """Return a mistake with the option in place of the field: `--n` for `n_samples`."""
     field, *rest = mistake.path or ("",)
     flag = FLAGS.get(str(field))
     if flag is None:
@@ -139,16 +143,16 @@ def _by_flag(mistake: Mistake) -> Mistake:
 
 def _read_factors(text: str) -> Any:
     if not text.startswith("@"):
-        hint = f"@{text} reads a file" if text.endswith(".json") else LIKE
+        hint = f"@{text} reads a file" if text.endswith(".json") else EXAMPLE_HINT
         return _read_json(text, ("--factors",), hint)
     try:
-        return _read_json(read_text(Path(text[1:])), (), LIKE)
+        return _read_json(read_text(Path(text[1:])), (), EXAMPLE_HINT)
     except StudyError as error:
         raise StudyError(error.mistakes, source=text[1:]) from None
 
 
 def _read_json(text: str, path: FieldPath, hint: str = "") -> Any:
-    """A JSON text as it would be read in a study: no key twice, no NaN, nothing endless."""
+    """Read JSON with the checks of study files: no repeated keys, no NaN, no infinities."""
     try:
         root = compose_json(text)
     except StudyError as error:

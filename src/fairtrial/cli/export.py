@@ -1,4 +1,4 @@
-"""`fairtrial export`: the tables anew, from the ledger alone."""
+"""`fairtrial export`: write the tables of a study from its ledger."""
 
 from __future__ import annotations
 
@@ -14,18 +14,22 @@ from fairtrial.study import COMPLETE_CASES_FOLDER, LedgerReader, export_tables
 @click.command(
     name="export",
     epilog="Example: fairtrial export artifacts/my-study --complete-cases --parquet",
-    short_help="Write the tables anew from the ledger.",
+    short_help="Write the tables again from the ledger.",
 )
 @folder_argument
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Where to, if not DIR.")
-@click.option("--complete-cases", is_flag=True, help="Also without failed runs, in a folder below.")
-@click.option("--sqlite", is_flag=True, help="Write study.sqlite, too.")
-@click.option("--parquet", is_flag=True, help="Write Parquet files, too.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Output directory; default: DIR."
+)
+@click.option(
+    "--complete-cases", is_flag=True, help="Also write tables without failed runs, to a subfolder."
+)
+@click.option("--sqlite", is_flag=True, help="Also write study.sqlite.")
+@click.option("--parquet", is_flag=True, help="Also write Parquet files.")
 @json_option
 def command(
     folder: Path, out: Path | None, complete_cases: bool, sqlite: bool, parquet: bool, as_json: bool
 ) -> None:
-    """Write the tables anew, from the ledger alone; also while the study still runs."""
+    """Write the tables again from the ledger; also possible while the study runs."""
     if out is not None and out.exists() and not out.is_dir():
         raise StudyError(Mistake(("--out",), f"{out} is a file", "name a directory"))
     reader = LedgerReader.open(folder)
@@ -50,7 +54,7 @@ def command(
         return
     click.echo(f"wrote the tables of {count(summary.done, 'run')} to {out or folder}")
     if complete_cases:
-        where = (out or folder) / COMPLETE_CASES_FOLDER
-        click.echo(f"wrote complete cases to {where}, {count(incomplete, 'run')} left out")
+        target = (out or folder) / COMPLETE_CASES_FOLDER
+        click.echo(f"wrote complete cases to {target}, {count(incomplete, 'run')} left out")
     if summary.pending:
         note(f"{count(summary.pending, 'run')} not done yet")

@@ -1,4 +1,4 @@
-"""`fairtrial init`: a study to start from."""
+"""`fairtrial init`: write a starter study."""
 
 from __future__ import annotations
 
@@ -19,10 +19,8 @@ RECIPES = {
     for name in recipes.__all__
     if name.startswith("build_")
 }
-
-
 STUDY, MODULE = "study.yaml", "study_agents"
-"""What the starter calls itself, and the module that holds its agent."""
+"""The names in the starter files of the study's file and of the module with its agent."""
 
 
 @click.command(
@@ -40,12 +38,12 @@ STUDY, MODULE = "study.yaml", "study_agents"
 @click.option("--force", is_flag=True, help="Replace the study if it exists.")
 @json_option
 def command(path: Path, recipe: str | None, force: bool, as_json: bool) -> None:
-    """Write a commented starter study to FILE (study.yaml), with an agent that it runs.
+    """Write a commented starter study to FILE (default: study.yaml), with an agent for it.
 
-    The agent goes to a module beside it (study_agents.py), unless there is one of that name. A
-    recipe is a study alone: its agents are yours.
+    The agent is written to a module next to it (study_agents.py), unless that exists. A recipe is
+    written without agents: those are yours to write.
     """
-    _refuse(path, recipe, force)
+    _check_path(path, recipe, force)
     agents = None
     if recipe is not None:
         format = "json" if path.suffix == ".json" else "yaml"
@@ -63,12 +61,13 @@ def command(path: Path, recipe: str | None, force: bool, as_json: bool) -> None:
     if agents is None:
         click.echo(f"wrote {path}; next: fairtrial check {shown}")
         return
-    beside = f" and {agents}" if is_new else f"; {agents} was there already, and is as it was"
-    click.echo(f"wrote {path}{beside}")
+    agents_text = f" and {agents}" if is_new else f"; {agents} exists already and was not changed"
+    click.echo(f"wrote {path}{agents_text}")
     click.echo(f"next:    fairtrial plan {shown}\n         fairtrial run {shown}")
 
 
-def _refuse(path: Path, recipe: str | None, force: bool) -> None:
+def _check_path(path: Path, recipe: str | None, force: bool) -> None:
+    """Raise `StudyError` if the study can't be written to the path."""
     if path.is_dir():
         raise StudyError(f"{path} is a directory; name a file in it: {path / STUDY}")
     if path.suffix == ".json" and recipe is None:
@@ -80,7 +79,7 @@ def _refuse(path: Path, recipe: str | None, force: bool) -> None:
 
 
 def _write(starter: str, target: Path, study: Path, agents: Path) -> None:
-    """Write one of the starter's files, which name each other, under the names that they get."""
+    """Write a starter file, with the names of the study and of its module put in."""
     text = files("fairtrial.cli").joinpath(starter).read_text("utf-8")
     with atomic_write(target) as file:
         file.write(text.replace(STUDY, study.name).replace(MODULE, agents.stem))

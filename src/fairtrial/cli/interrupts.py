@@ -1,4 +1,4 @@
-"""Work that ends with nothing left behind, however it is told to."""
+"""Run asynchronous work that signals can cancel, so that it can clean up."""
 
 from __future__ import annotations
 
@@ -15,33 +15,36 @@ T = TypeVar("T")
 
 
 def run_until_told(work: Callable[[], Awaitable[T]]) -> T:
-    """Run it to its end; Ctrl-C, SIGTERM and a closed terminal end it with nothing left behind.
+    """Run asynchronous work and return its result; SIGINT, SIGTERM and SIGHUP cancel it.
 
-    Further ones change nothing: clearing up takes a moment, and `timeout` sends its own twice.
+    Raises KeyboardInterrupt if a signal cancelled it. Further signals are ignored, since cleaning
+    up takes a moment, and `timeout` sends its signal twice.
     """
     import anyio
 
     async def run() -> list[T]:
-        found: list[T] = []
-        stops = [signal.SIGINT, signal.SIGTERM]
-        if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as nohup has it
-            stops.append(signal.SIGHUP)
-        with anyio.open_signal_receiver(*stops) as told:
+        results: list[T] = []
+        numbers = [signal.SIGINT, signal.SIGTERM]
+        if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup ignores it on purpose
+            numbers.append(signal.SIGHUP)
+        with anyio.open_signal_receiver(*numbers) as signals:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(_end_when_told, told, tasks.cancel_scope)
-                found.append(await work())
+                tasks.start_soon(_cancel_on_signal, signals, tasks.cancel_scope)
+                results.append(await work())
                 tasks.cancel_scope.cancel()
-        return found
+        return results
 
     try:
-        found = anyio.run(run)
+        results = anyio.run(run)
     except BaseExceptionGroup as group:
         raise single_cause(group) from None
-    if not found:
+    if not results:
         raise KeyboardInterrupt
-    return found[0]
+    return results[0]
 
 
-async def _end_when_told(told: AsyncIterator[signal.Signals], scope: anyio.CancelScope) -> None:
-    async for _ in told:
+async def _cancel_on_signal(
+    signals: AsyncIterator[signal.Signals], scope: anyio.CancelScope
+) -> None:
+    async for _ in signals:
         scope.cancel()

@@ -1,7 +1,7 @@
-"""The `fairtrial` command: a table of commands, each imported only when it is called for.
+"""The `fairtrial` command: a table of commands, each imported only when it is called.
 
-Exit codes: 0 done, 1 a bug of ours, 2 bad input, 3 the ledger can't be used, 4 the lab broke,
-5 some runs failed, 6 a budget ended the study, 130 interrupted.
+Exit codes: 0 success, 1 a bug in fairtrial, 2 bad input, 3 unusable ledger, 4 the environment
+failed, 5 some runs failed, 6 a budget ended the study, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from fairtrial.core import FairtrialError, LabError, StudyError
 COMMANDS = {
     "init": ("fairtrial.cli.init:command", "Write a commented starter study."),
     "check": ("fairtrial.cli.check:command", "Find every mistake in a study or problem file."),
-    "plan": ("fairtrial.cli.plan:command", "Show what a study will run, and what it can find."),
+    "plan": ("fairtrial.cli.plan:command", "Show a study's conditions, runs, tests and power."),
     "run": ("fairtrial.cli.run:run", "Run a study."),
-    "resume": ("fairtrial.cli.run:resume", "Go on with a study that was stopped."),
-    "retry": ("fairtrial.cli.run:retry", "Run again what failed or broke."),
-    "status": ("fairtrial.cli.status:command", "Show how far a study has come."),
+    "resume": ("fairtrial.cli.run:resume", "Resume a study that was stopped."),
+    "retry": ("fairtrial.cli.run:retry", "Repeat runs that broke or failed."),
+    "status": ("fairtrial.cli.status:command", "Show the progress of a study."),
     "show": ("fairtrial.cli.show:command", "Show all that is known of one run."),
-    "pause": ("fairtrial.cli.control:pause", "Let a running study start nothing new for a while."),
-    "cancel": ("fairtrial.cli.control:cancel", "Stop a running study; what is done is kept."),
-    "report": ("fairtrial.cli.report:command", "Test the hypotheses, and write what came of it."),
-    "export": ("fairtrial.cli.export:command", "Write the tables anew from the ledger."),
-    "rescore": ("fairtrial.cli.rescore:command", "Judge stored outputs by another evaluator."),
-    "bundle": ("fairtrial.cli.bundle:command", "Pack a study's results, or verify such a pack."),
+    "pause": ("fairtrial.cli.control:pause", "Pause a running study."),
+    "cancel": ("fairtrial.cli.control:cancel", "Stop a running study; finished runs are kept."),
+    "report": ("fairtrial.cli.report:command", "Test the hypotheses and write the report."),
+    "export": ("fairtrial.cli.export:command", "Write the tables again from the ledger."),
+    "rescore": ("fairtrial.cli.rescore:command", "Score stored outputs with another evaluator."),
+    "bundle": ("fairtrial.cli.bundle:command", "Pack a study's results, or verify a bundle."),
     "evaluate": ("fairtrial.cli.evaluate:command", "Judge code candidates against their base."),
     "compare": ("fairtrial.cli.compare:command", "Time one candidate against another."),
     "aa": ("fairtrial.cli.aa:command", "Time the base against itself: what can this machine see?"),
@@ -45,29 +45,29 @@ COMMANDS = {
         "fairtrial.cli.doctor:command",
         "Say what this machine can enforce, and how to get the rest.",
     ),
-    "doe": ("fairtrial.cli.doe:command", "Make a design table without a study."),
+    "doe": ("fairtrial.cli.doe:command", "Generate a design table without a study."),
     "schema": ("fairtrial.cli.schema:command", "Print the JSON Schema of study files."),
 }
 
 
 GRACE_S = 2.0
 INTERRUPTED = 130
-MOST_MISTAKES = 100
-"""How many are printed; `--json` prints them all."""
+SHOWN_MISTAKES = 100
+"""How many mistakes are printed; `--json` prints all of them."""
 
 
-class ReaderGoneError(Exception):
-    """The reader (head, less) has left: nothing is wrong, and there is nobody to tell."""
+class OutputClosedError(Exception):
+    """The program that reads the output (head, less) has ended, which is no error."""
 
 
 class CommandTable(click.Group):
-    """Lists its commands without importing them, so that --help stays quick."""
+    """A command group that lists its commands without importing them, so that --help is fast."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            raise ReaderGoneError from None  # click would make it exit code 1
+            raise OutputClosedError from None  # click would make it exit code 1
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -105,47 +105,50 @@ def cli() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run a command; every way it can end becomes a message and an exit code here."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    """Run a command, print any error as a message, and exit with its exit code.
+
+    arguments: the command line without the program's name; by default that of this process
+    """
+    command_line = list(sys.argv[1:] if arguments is None else arguments)
     _prepare_output()
     try:
-        code = _run(given)
+        code = _run(command_line)
     except OSError:
-        code = 2  # not even the report could be written
-    except KeyboardInterrupt:  # another one, while the first was told
+        code = 2  # the error message could not be written either
+    except KeyboardInterrupt:  # a second one, while the first was being reported
         code = INTERRUPTED
     if arguments is None:
-        _leave_in_peace()
-        _leave_threads(code)
+        _ignore_interrupts()
+        _limit_thread_wait(code)
     sys.exit(code)
 
 
-def _leave_in_peace() -> None:
-    """All is said and done: who is impatient now would only get a traceback of Python's own."""
+def _ignore_interrupts() -> None:
+    """Ignore Ctrl-C from here on: it could only interrupt the exit, with a traceback."""
     with suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _leave_threads(code: int) -> None:
-    """Don't wait for ever for threads that agents have left running in this process."""
-    left = [each for each in threading.enumerate() if not each.daemon]
-    if left == [threading.main_thread()]:
+def _limit_thread_wait(code: int) -> None:
+    """Exit after `GRACE_S` even if threads that agents started are still running."""
+    remaining = [thread for thread in threading.enumerate() if not thread.daemon]
+    if remaining == [threading.main_thread()]:
         return
 
-    def leave() -> None:
-        if code != INTERRUPTED:  # else nobody expects anything to come to its end
-            threads = "1 thread" if len(left) == 2 else f"{len(left) - 1} threads"
+    def exit_now() -> None:
+        if code != INTERRUPTED:  # after an interrupt it is expected
+            threads = "1 thread" if len(remaining) == 2 else f"{len(remaining) - 1} threads"
             click.echo(f"not waiting for {threads} that agents left running", err=True)
         os._exit(code)
 
-    timer = threading.Timer(GRACE_S, leave)
-    timer.daemon = True  # if they do end, so does this
+    timer = threading.Timer(GRACE_S, exit_now)
+    timer.daemon = True  # so that it doesn't delay the exit if they end
     timer.start()
 
 
 def _prepare_output() -> None:
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed by whoever called
+        if getattr(sys, name) is None:  # closed by the caller
             setattr(sys, name, io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # for what a terminal can't show
@@ -168,31 +171,31 @@ def _run(arguments: list[str]) -> int:
         _report(error, as_json)
         return error.exit_code
     except (KeyboardInterrupt, click.Abort) as stop:
-        told = str(stop) or str(stop.__cause__ or "")  # click's own has nothing to say
-        click.echo(_folded("; ".join(filter(None, ["interrupted", told]))), err=True)
+        message = str(stop) or str(stop.__cause__ or "")  # click's Abort has no message
+        click.echo(_wrap("; ".join(filter(None, ["interrupted", message]))), err=True)
         return INTERRUPTED
-    except (ReaderGoneError, BrokenPipeError):
+    except (OutputClosedError, BrokenPipeError):
         _drop_output()
         return 0
     except OSError as error:
-        return _tell_os_error(error, as_json)
+        return _report_os_error(error, as_json)
     except MemoryError:
-        pass  # what filled it goes with the exception, and then there is room for a report
+        pass  # reported below, after the exception and what it refers to are freed
     except Exception:
-        return _confess()
+        return _report_bug()
     else:
         return result if isinstance(result, int) else 0
     _report(StudyError("this takes more memory than there is; ask for fewer rows"), as_json)
     return 2
 
 
-def _folded(text: str) -> str:
+def _wrap(text: str) -> str:
     from fairtrial.cli.output import fold
 
     return fold(text, "", "  ") if sys.stderr.isatty() else text
 
 
-def _tell_os_error(error: OSError, as_json: bool) -> int:
+def _report_os_error(error: OSError, as_json: bool) -> int:
     if error.errno in (errno.EMFILE, errno.ENFILE):
         advice = "allow more (ulimit -n), or do less at once"
         _report(LabError(f"too many files are open at once: {advice}"), as_json)
@@ -200,18 +203,18 @@ def _tell_os_error(error: OSError, as_json: bool) -> int:
     if error.filename is not None:
         reason = error.strerror or str(error)
         _report(StudyError(reason, source=str(error.filename)), as_json)
-    elif error.errno == errno.ENOENT:  # no file is named: it is where we are
+    elif error.errno == errno.ENOENT:  # without a file name it is the current directory
         _report(StudyError("this directory is no longer there: change to another one"), as_json)
     elif error.errno in (errno.ENOSPC, errno.EDQUOT):
         _drop_output()
         click.echo(f"error: the output can't be written: {error.strerror}", err=True)
     else:
-        return _confess()
+        return _report_bug()
     return 2
 
 
 def _drop_output() -> None:
-    """Let what is still to be printed go nowhere, so that leaving doesn't fail as well."""
+    """Redirect standard output to nothing, so that flushing it at exit doesn't fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -220,7 +223,7 @@ def _report(error: FairtrialError, as_json: bool) -> None:
     if as_json:
         from fairtrial.core import format_path
 
-        found = [
+        details = [
             {
                 "file": getattr(error, "source", "") or None,
                 "line": mistake.line,
@@ -230,14 +233,14 @@ def _report(error: FairtrialError, as_json: bool) -> None:
             }
             for mistake in mistakes
         ]
-        _print_json_error(str(error), found)
+        _print_json_error(str(error), details)
         return
     from fairtrial.cli.output import labelled
 
-    for line in str(error).splitlines()[:MOST_MISTAKES]:
+    for line in str(error).splitlines()[:SHOWN_MISTAKES]:
         click.echo(labelled("error", line, "red"), err=True)
     if len(mistakes) > 1:
-        shown = f"; the first {MOST_MISTAKES} are shown" if len(mistakes) > MOST_MISTAKES else ""
+        shown = f"; the first {SHOWN_MISTAKES} are shown" if len(mistakes) > SHOWN_MISTAKES else ""
         click.echo(f"{len(mistakes):,} mistakes{shown}", err=True)
 
 
@@ -247,13 +250,14 @@ def _print_json_error(message: str, mistakes: list[dict[str, object]]) -> None:
     click.echo(json.dumps({"ok": False, "error": message, "mistakes": mistakes}, indent=2))
 
 
-def _confess() -> int:
+def _report_bug() -> int:
+    """Print the traceback with a request to report it; returns the exit code."""
     import traceback
 
     traceback.print_exc()
     click.echo(
-        f"\nThis is a bug of fairtrial's ({__version__}), not of your input. Please report it with "
-        "the lines above and the command that you gave.",
+        f"\nThis is a bug in fairtrial ({__version__}), not in your input. Please report it with "
+        "the lines above and the command that you ran.",
         err=True,
     )
     return 1

@@ -1,4 +1,4 @@
-"""Numbers on the command line."""
+"""Number types of command-line options."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 
 
 class FiniteRange(click.FloatRange):
-    """A range of numbers; NaN and the infinities are in none, though comparisons let them pass."""
+    """A range of finite numbers: NaN, which passes comparisons, and infinities are refused."""
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None

@@ -1,4 +1,4 @@
-"""Files that a command is to write: none may be one that it reads, or writes already."""
+"""Checks of the paths that a command writes to."""
 
 from __future__ import annotations
 
@@ -10,17 +10,21 @@ from fairtrial.core import Mistake, StudyError
 
 
 def refuse_overwriting(targets: Mapping[str, Path | None], sources: Iterable[Path | None]) -> None:
-    """Refuse an option that names a file which would be lost: a source, or another's target."""
+    """Raise `StudyError` if a target is one of the sources, or the target of another option.
+
+    targets: paths to write to, by option
+    sources: paths that the command reads
+    """
     read = {os.path.realpath(path) for path in sources if path is not None}
     written: dict[str, str] = {}
     for option, path in targets.items():
         if path is None:
             continue
-        place = os.path.realpath(path)
-        if place in read:
-            message = f"{path} is what is read here, and would be lost"
+        real_path = os.path.realpath(path)
+        if real_path in read:
+            message = f"{path} is an input of this command and would be overwritten"
             raise StudyError(Mistake((option,), message, "name another file"))
-        if place in written:
-            message = f"{path} is the file of {written[place]} too"
+        if real_path in written:
+            message = f"{path} is also the file of {written[real_path]}"
             raise StudyError(Mistake((option,), message, "name another file"))
-        written[place] = option
+        written[real_path] = option

@@ -1,37 +1,38 @@
-"""`fairtrial plan`: what a study will run, and what that can show."""
+"""`fairtrial plan`: show the conditions, runs, planned tests and power of a study."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import click
 
-from fairtrial.cli.output import json_option, print_json, study_argument, warn
+from fairtrial.cli.output import (
+    json_option,
+    print_facts,
+    print_json,
+    print_wrapped,
+    study_argument,
+    style,
+    warn,
+)
 from fairtrial.cli.output_paths import refuse_overwriting
-from fairtrial.cli.plan_data import Plan
-from fairtrial.cli.plan_text import print_changes, print_plan
-from fairtrial.core import check_format, write_table
+from fairtrial.cli.table import print_table
+from fairtrial.core import check_format
 from fairtrial.study import (
-    PLAN_COLUMNS,
-    balance_report,
-    claim_warnings,
-    condition_columns,
-    condition_rows,
-    count_replicates,
-    hypothesis_power,
-    plan_rows,
-    plan_runs,
-    planned_tests,
+    PlanLine,
+    PlanSummary,
+    format_plan,
+    format_plan_changes,
     read_study,
+    summarize_plan,
 )
 
 
 @click.command(
     name="plan",
     epilog="Example: fairtrial plan study.yaml --out conditions.csv --runs runs.csv",
-    short_help="Show what a study will run, and what it can find.",
+    short_help="Show a study's conditions, runs, tests and power.",
 )
 @study_argument
 @click.option(
@@ -51,65 +52,64 @@ from fairtrial.study import (
     "--against",
     type=click.Path(path_type=Path),
     metavar="OLD",
-    help="Say which conditions and runs of another version of the study stay.",
+    help="Show how many conditions and runs of another version of the study are kept.",
 )
 @json_option
 def command(
     study: Path, out: Path | None, runs_out: Path | None, against: Path | None, as_json: bool
 ) -> None:
-    """Show what a study will run, and what that can show.
+    """Show a study's conditions, runs, tests and power.
 
-    Conditions, number of runs, balance, aliasing, each hypothesis as it will be tested, and the
-    power of the plan for those that state a minimum effect of interest, with its assumptions.
+    Also shows balance and aliasing. Power, with its assumptions, is computed for hypotheses that
+    state a minimum effect of interest.
     """
     for target in (out, runs_out):
         if target is not None:
             check_format(target)
     refuse_overwriting({"--out": out, "--runs": runs_out}, [study, against])
     loaded = read_study(study)
-    plan = Plan(loaded.study)
-    older = None if against is None else Plan(read_study(against).study)
-    written = _write(plan, out, runs_out)
-    warnings = [*loaded.warning_lines(), *loaded.unbound_lines()]
+    plan = summarize_plan(loaded.study)
+    old = None if against is None else summarize_plan(read_study(against).study)
+    written = _write_tables(plan, out, runs_out)
+    warnings = [*loaded.warning_lines(), *loaded.unbound_lines(), *plan.warnings]
     if as_json:
-        print_json(_as_json(plan, older, written, warnings))
+        changes = None if old is None else plan.compare_with(old)
+        facts = {"changes": changes, "written": written, "warnings": warnings}
+        print_json({"ok": True, **plan.to_dict(), **facts})
         return
-    warn([*warnings, *claim_warnings(plan.study, plan.conditions)])
-    print_plan(plan)
-    if older is not None:
-        print_changes(plan, older)
+    warn(warnings)
+    _print_plan(plan)
+    if old is not None:
+        click.echo()
+        _print_lines(format_plan_changes(plan, old))
     for path in written:
         click.echo(f"wrote {path}")
 
 
-def _write(plan: Plan, out: Path | None, runs_out: Path | None) -> list[str]:
+def _write_tables(plan: PlanSummary, out: Path | None, runs_out: Path | None) -> list[str]:
     if out is not None:
-        rows = condition_rows(plan.study, plan.conditions)
-        write_table(out, condition_columns(plan.study), rows)
+        plan.write_conditions(out)
     if runs_out is not None:
-        write_table(runs_out, PLAN_COLUMNS, plan_rows(plan_runs(plan.study, plan.conditions)))
+        plan.write_runs(runs_out)
     return [str(path) for path in (out, runs_out) if path is not None]
 
 
-def _as_json(
-    plan: Plan, older: Plan | None, written: Sequence[str], warnings: Sequence[str]
-) -> dict[str, Any]:
-    study = plan.study
-    return {
-        "ok": True,
-        "study_id": study.study_id,
-        "title": study.title,
-        "design": str(study.design_spec.kind),
-        "conditions": len(plan.conditions),
-        "admissible": len(plan.admissible),
-        "runs": plan.runs,
-        "replicates": count_replicates(study),
-        "facts": dict(plan.facts),
-        "balance": balance_report(study, plan.conditions).to_dict(),
-        "tests": [test.to_dict() for test in planned_tests(study, plan.conditions)],
-        "power": [power.to_dict() for power in hypothesis_power(study, plan.conditions)],
-        "changes": None if older is None else plan.changes_from(older),
-        "written": list(written),
-        "warnings": [*warnings, *claim_warnings(study, plan.conditions)],
-        "condition_table": list(condition_rows(study, plan.conditions)),
-    }
+def _print_plan(plan: PlanSummary) -> None:
+    text = format_plan(plan)
+    click.echo(style(text.title, bold=True))
+    _print_lines(text.size)
+    click.echo()
+    print_table(
+        text.columns,
+        text.rows,
+        total=text.total_rows,
+        has_key=True,
+        has_remark=text.has_remarks,
+    )
+    print_facts(plan.facts)
+    _print_lines(text.details)
+
+
+def _print_lines(lines: Iterable[PlanLine]) -> None:
+    for line in lines:
+        print_wrapped(line.text, " " * line.indent, " " * line.hanging_indent)

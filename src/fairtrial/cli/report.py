@@ -1,9 +1,8 @@
-"""`fairtrial report`: the hypotheses, tested, and what else is to be said of a study."""
+"""`fairtrial report`: test the hypotheses of a study and write the report."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -17,77 +16,46 @@ from fairtrial.cli.output import (
 )
 from fairtrial.core import atomic_write
 from fairtrial.study import (
-    RunStatus,
-    RunTable,
-    Study,
-    Summary,
-    collect_run_table,
-    deviation_lines,
     full_report,
-    judge_table,
     open_results,
     record_interim_look,
     render_markdown_summary,
+    report_facts,
 )
-
-TOLD = (RunStatus.SUCCESS, RunStatus.FAILED)
 
 
 @click.command(
     name="report",
     epilog="Example: fairtrial report artifacts/my-study --out report.md",
-    short_help="Test the hypotheses, and write what came of it.",
+    short_help="Test the hypotheses and write the report.",
 )
 @folder_argument
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Where the whole report goes; by default DIR/report.md.",
+    help="File for the complete report; default: DIR/report.md.",
 )
 @json_option
 def command(folder: Path, out: Path | None, as_json: bool) -> None:
     """Test the hypotheses as the study's analysis plans declare, and write a report in Markdown.
 
-    Prints the summary; the whole report, with methods and codebook, goes to a file. Says what was
-    not tested, and why.
+    Prints the summary; the complete report, with methods and codebook, is written to a file.
+    Hypotheses that were not tested are listed with the reason.
     """
     with open_results(folder) as results:
         study, conditions = results.study, results.conditions
         summary = results.reader.summary()
         left_out = summary.left_out
         if as_json:
-            told = _plain(collect_run_table(study, conditions, results), left_out)
-            _note_look(folder, study, summary)
-            print_json(told)
+            facts = report_facts(study, conditions, results, left_out=left_out)
+            record_interim_look(folder, study, summary)
+            print_json(facts)
             return
         text = full_report(study, conditions, results, left_out=left_out)
         target = out or folder / REPORT_NAME
         with atomic_write(target) as file:
             file.write(text)
-        _note_look(folder, study, summary)
+        record_interim_look(folder, study, summary)
         print_markdown(render_markdown_summary(study, results, conditions).rstrip())
-    note(f"\nwrote the whole report to {target}")
-
-
-def _note_look(folder: Path, study: Study, summary: Summary) -> None:
-    """Write down that verdicts are shown, if that is before all runs are done."""
-    seen = sum(summary.counts.get(status.value, 0) for status in TOLD)
-    if study.hypotheses and seen and summary.pending:
-        record_interim_look(folder, seen, summary.planned)
-
-
-def _plain(data: RunTable, left_out: int) -> dict[str, Any]:
-    """The tests, and what else is to be known before they are believed."""
-    tests = judge_table(data)
-    return {
-        "study_id": data.study.study_id,
-        "planned": data.totals.planned,
-        "pending": data.pending,
-        "statuses": dict(data.totals.statuses),
-        "left_out": left_out + data.totals.without_condition,
-        **(data.spent or data.totals.spent).to_dict(),
-        "deviations": list(deviation_lines(data, tests, left_out)),
-        "claims": data.record.to_dict(data.study),
-        "tests": [test.to_dict() for test in tests],
-    }
+    note(f"\nwrote the complete report to {target}")

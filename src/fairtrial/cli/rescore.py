@@ -1,4 +1,4 @@
-"""`fairtrial rescore`: stored outputs, judged again."""
+"""`fairtrial rescore`: score the stored outputs of a study again."""
 
 from __future__ import annotations
 
@@ -13,44 +13,46 @@ from fairtrial.cli.output import count, folder_argument, json_option, note, prin
 from fairtrial.study import rescore_study
 
 FAILED = 5
-MOST_ERRORS = 5
+SHOWN_ERRORS = 5
 
 
 @click.command(
     name="rescore",
     epilog="Example: fairtrial rescore artifacts/my-study --evaluator my_problems:stricter",
-    short_help="Judge stored outputs by another evaluator.",
+    short_help="Score stored outputs with another evaluator.",
 )
 @folder_argument
 @click.option(
     "--evaluator",
     metavar="MODULE:CALLABLE",
-    help="What judges; by default the study's own problems, as they are now.",
+    help="The evaluator; default: the study's problems in their present version.",
 )
 @json_option
 def command(folder: Path, evaluator: str | None, as_json: bool) -> int:
-    """Judge stored outputs again, without running an agent, and write the tables anew.
+    """Score stored outputs again without running agents, and write the tables again.
 
-    The new verdicts take the place of the first ones, which stay in the ledger.
+    The new scores replace the previous ones, which stay in the ledger.
     """
-    with redirect_stdout(sys.stderr):  # an evaluator may print, and ours may be JSON
-        told = rescore_study(folder, evaluator)
-    code = FAILED if told.failures else 0
+    with redirect_stdout(
+        sys.stderr
+    ):  # evaluators may print, and standard output may have to be JSON
+        result = rescore_study(folder, evaluator)
+    code = FAILED if result.failures else 0
     if as_json:
         print_json(
             {
-                "ok": not told.failures,
-                "scored": told.scored,
-                "failures": dict(told.failures),
-                "passed_over": told.passed_over,
+                "ok": not result.failures,
+                "scored": result.scored,
+                "failures": dict(result.failures),
+                "passed_over": result.passed_over,
             }
         )
         return code
-    click.echo(f"{count(told.scored, 'run')} judged again; tables: {folder}")
-    if told.passed_over:
-        note(f"{count(told.passed_over, 'run')} passed over, without an output to judge")
-    for run_id, why in itertools.islice(told.failures.items(), MOST_ERRORS):
-        note(f"  {run_id}: {why}")
-    if told.failures:
-        note(f"the evaluator failed on {count(len(told.failures), 'run')}")
+    click.echo(f"{count(result.scored, 'run')} scored again; tables: {folder}")
+    if result.passed_over:
+        note(f"{count(result.passed_over, 'run')} skipped: no output to score")
+    for run_id, reason in itertools.islice(result.failures.items(), SHOWN_ERRORS):
+        note(f"  {run_id}: {reason}")
+    if result.failures:
+        note(f"the evaluator failed on {count(len(result.failures), 'run')}")
     return code

@@ -1,4 +1,4 @@
-"""`fairtrial run`, `resume` and `retry`: the three ways to let a study run."""
+"""`fairtrial run`, `resume` and `retry`: run a study, or the rest of it."""
 
 from __future__ import annotations
 
@@ -6,37 +6,35 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import click
 
-from fairtrial.cli.outcome_warnings import Measured
 from fairtrial.cli.output import json_option, note, print_json, study_argument, warn
-from fairtrial.cli.resume_command import as_before, options_of
+from fairtrial.cli.resume_command import executor_options
 from fairtrial.cli.run_summary import print_outcome
 from fairtrial.core import StudyError
 from fairtrial.study import (
     LEDGER_NAME,
     LedgerReader,
     LoadedStudy,
-    ProgressMode,
+    OutcomeMonitor,
     RunSettings,
     Study,
+    control_study,
     execute_study,
     override,
-    owner_of,
     prepare,
     read_study,
-    request,
-    requested,
+    restore_settings,
 )
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
-class HowToRun:
-    """The options that run, resume and retry share."""
+class RunOptions:
+    """The options that `run`, `resume` and `retry` share, named like the command-line options."""
 
     parallel: int | None
     executor: str | None
@@ -49,6 +47,7 @@ class HowToRun:
     as_json: bool
 
     def settings(self) -> RunSettings:
+        """Return the settings of a session with these options."""
         return RunSettings(
             parallelism=self.parallel,
             executor=self.executor,
@@ -56,11 +55,11 @@ class HowToRun:
             include_parquet=self.parquet,
             only=self.only,
             limit=self.limit,
-            progress=self._mode(),
+            progress=self._progress_mode(),
             tell=lambda notice: warn([notice]),
         )
 
-    def _mode(self) -> ProgressMode:
+    def _progress_mode(self) -> Literal["bar", "lines", "none"]:
         if self.progress is False:
             return "none"
         return "bar" if sys.stderr.isatty() else "lines"
@@ -68,23 +67,21 @@ class HowToRun:
 
 _SHARED = [
     click.option(
-        "--parallel", type=int, metavar="N", help="How many runs go on at once; else the study's."
+        "--parallel", type=int, metavar="N", help="Number of runs at once; default: the study's."
     ),
     click.option(
-        "--executor", metavar="NAME", help="Where runs happen: serial, processes, threads."
+        "--executor", metavar="NAME", help="How to execute runs: serial, processes, threads."
     ),
-    click.option("--sqlite", is_flag=True, help="Write study.sqlite, too."),
-    click.option("--parquet", is_flag=True, help="Write Parquet files, too."),
-    click.option(
-        "--progress/--no-progress", default=None, help="Tell how far it is; default: yes."
-    ),
+    click.option("--sqlite", is_flag=True, help="Also write study.sqlite."),
+    click.option("--parquet", is_flag=True, help="Also write Parquet files."),
+    click.option("--progress/--no-progress", default=None, help="Show progress; default: yes."),
     click.option(
         "--only",
         metavar="EXPR",
-        help="Do only some of the runs now: \"style == 'plain' and replicate == 1\".",
+        help="Run only the runs that match now: \"style == 'plain' and replicate == 1\".",
     ),
-    click.option("--limit", type=int, metavar="N", help="Do at most so many runs now."),
-    click.option("--allow-failures", is_flag=True, help="Exit with 0 though runs failed."),
+    click.option("--limit", type=int, metavar="N", help="Run at most N runs now."),
+    click.option("--allow-failures", is_flag=True, help="Exit with 0 even if runs failed."),
     json_option,
 ]
 
@@ -100,7 +97,7 @@ _set = click.option(
     "assignments",
     multiple=True,
     metavar="PATH=VALUE",
-    help="Set a value of the study: run_budget.replicates=3.",
+    help="Override a value of the study: run_budget.replicates=3.",
 )
 
 
@@ -109,10 +106,10 @@ _set = click.option(
     short_help="Run a study.",
 )
 @study_argument
-@click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Where results go.")
-@click.option("--resume", "go_on", is_flag=True, help="Go on with what is there, if anything.")
-@click.option("--accept-changes", is_flag=True, help="Resume though the study has changed.")
-@click.option("--dry-run", is_flag=True, help="Find every mistake; run nothing.")
+@click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Output directory.")
+@click.option("--resume", "go_on", is_flag=True, help="Resume from existing results, if any.")
+@click.option("--accept-changes", is_flag=True, help="Resume even if the study has changed.")
+@click.option("--dry-run", is_flag=True, help="Find every mistake and run nothing.")
 @_set
 @_shared
 def run(
@@ -126,29 +123,29 @@ def run(
 ) -> int:
     """Run a study.
 
-    Every finished run is safe at once: stop it in any way, and `fairtrial resume` goes on. A pilot
-    (--only, --limit) is continued by the full study with --resume.
+    The result of each run is stored as soon as it ends: however the study is stopped, `fairtrial
+    resume` continues it. Use --only or --limit for a pilot, and --resume to add the other runs.
     """
-    how = HowToRun(**options)
+    run_options = RunOptions(**options)
     settings = replace(
-        how.settings(), output_dir=output, resume=go_on, accept_changes=accept_changes
+        run_options.settings(), output_dir=output, resume=go_on, accept_changes=accept_changes
     )
     loaded = _read(study)
     try:
-        return _run(_override(loaded, assignments), settings, how, dry_run=dry_run)
+        return _run(_override(loaded, assignments), settings, run_options, dry_run=dry_run)
     except StudyError as error:
         raise (error if assignments else loaded.locate(error)) from None
 
 
 @click.command(
     epilog="Example: fairtrial resume artifacts/my-study --set run_budget.max_cost_usd=20",
-    short_help="Go on with a study that was stopped.",
+    short_help="Resume a study that was stopped.",
 )
 @click.argument("target", type=click.Path(path_type=Path), metavar="STUDY|DIR")
 @click.option(
-    "--output", type=click.Path(path_type=Path), metavar="DIR", help="Where its results are."
+    "--output", type=click.Path(path_type=Path), metavar="DIR", help="The study's output directory."
 )
-@click.option("--accept-changes", is_flag=True, help="Go on though the study has changed.")
+@click.option("--accept-changes", is_flag=True, help="Resume even if the study has changed.")
 @_set
 @_shared
 def resume(
@@ -158,43 +155,43 @@ def resume(
     assignments: tuple[str, ...],
     **options: Any,
 ) -> int:
-    """Go on with a study, by its file or by the directory that its results are in.
+    """Resume a study, given by its file or by its output directory.
 
-    Does what isn't done yet, and what broke. A study that is paused goes on where it runs.
+    Runs what has no result yet and what broke. A paused study continues in its own process.
     """
-    how = HowToRun(**options)
-    if _is_results(target):
+    run_options = RunOptions(**options)
+    if _is_output_directory(target):
         if output is not None:
             raise click.UsageError(f"--output goes with a study file; {target} is a directory")
-        if _lift_pause(target, as_json=how.as_json):
+        if _lift_pause(target, as_json=run_options.as_json):
             return 0
-        study, settings = _stored(target, how, assignments)
+        study, settings = _read_stored(target, run_options, assignments)
     else:
         study = _override(_read(target), assignments)
-        settings = replace(how.settings(), output_dir=output)
+        settings = replace(run_options.settings(), output_dir=output)
     settings = replace(settings, resume=True, accept_changes=accept_changes)
-    return _run(study, settings, how)
+    return _run(study, settings, run_options)
 
 
 @click.command(
     epilog="Example: fairtrial retry artifacts/my-study --failed",
-    short_help="Run again what failed or broke.",
+    short_help="Repeat runs that broke or failed.",
 )
 @click.argument("target", type=click.Path(path_type=Path), metavar="DIR")
-@click.option("--failed", is_flag=True, help="Also runs that failed, not only those that broke.")
+@click.option("--failed", is_flag=True, help="Repeat failed runs, too, not only broken ones.")
 @_set
 @_shared
 def retry(target: Path, failed: bool, assignments: tuple[str, ...], **options: Any) -> int:
-    """Run again what broke and, with --failed, what failed, and nothing else.
+    """Repeat runs that broke and, with --failed, runs that failed, and no others.
 
-    A run keeps its result until there is a new one; earlier attempts are kept.
+    A run keeps its result until there is a new one; earlier attempts stay in the ledger.
     """
-    how = HowToRun(**options)
-    study, settings = _stored(target, how, assignments)
+    run_options = RunOptions(**options)
+    study, settings = _read_stored(target, run_options, assignments)
     settings = replace(
         settings, resume=True, retry="failed" if failed else "broken", only_reruns=True
     )
-    return _run(study, settings, how)
+    return _run(study, settings, run_options)
 
 
 def _read(path: Path) -> LoadedStudy:
@@ -207,66 +204,68 @@ def _override(loaded: LoadedStudy, assignments: tuple[str, ...]) -> Study:
     return override(loaded.study, assignments) if assignments else loaded.study
 
 
-def _is_results(target: Path) -> bool:
+def _is_output_directory(target: Path) -> bool:
     return (target / LEDGER_NAME).exists() or target.is_dir()
 
 
-def _stored(
-    folder: Path, how: HowToRun, assignments: tuple[str, ...] = ()
+def _read_stored(
+    folder: Path, run_options: RunOptions, assignments: tuple[str, ...] = ()
 ) -> tuple[Study, RunSettings]:
-    """The study as its ledger has it: the file it came from may be gone."""
+    """Return the study as its ledger stores it: its file may no longer exist."""
     reader = LedgerReader.open(folder)
     try:
         study = override(reader.study, assignments) if assignments else reader.study
-        # A budget makes no other conditions, and what the design was made of may be gone, too.
+        # A budget doesn't change the conditions, and files that the design reads may be gone.
         is_same = all(path.startswith("run_budget.") for path in assignments)
         conditions = reader.conditions if is_same else None
-        return study, replace(how.settings(), output_dir=folder, conditions=conditions)
+        return study, replace(run_options.settings(), output_dir=folder, conditions=conditions)
     finally:
         reader.close()
 
 
 def _lift_pause(folder: Path, *, as_json: bool) -> bool:
-    if owner_of(folder) is None or requested(folder) != "pause":
+    """End the pause of a running study; returns whether there was one."""
+    if not control_study(folder, "resume"):
         return False
-    request(folder, None)
     if as_json:
         print_json({"ok": True, "asked": "resume", "output_dir": str(folder)})
     else:
-        note(f"{folder} goes on, in the process that was paused")
+        note(f"{folder} continues, in the process that was paused")
     return True
 
 
-def _run(study: Study, settings: RunSettings, how: HowToRun, *, dry_run: bool = False) -> int:
+def _run(
+    study: Study, settings: RunSettings, run_options: RunOptions, *, dry_run: bool = False
+) -> int:
     if dry_run:
-        return _tell_dry_run(study, settings, how)
+        return _dry_run(study, settings, run_options)
     if settings.resume:
-        settings = _as_before(study, settings)
-    measured = Measured(study)
+        settings = _restore_settings(study, settings)
+    monitor = OutcomeMonitor(study)
     results = execute_study(
-        study, replace(settings, check_early_results=measured.check_early_results)
+        study, replace(settings, check_early_results=monitor.check_early_results)
     )
-    warn(measured.look_back(results))
+    warn(monitor.check_all_results(results))
     return print_outcome(
         results,
-        as_json=how.as_json,
-        allow_failures=how.allow_failures,
-        is_pilot=how.only is not None or how.limit is not None,
+        as_json=run_options.as_json,
+        allow_failures=run_options.allow_failures,
+        is_pilot=run_options.only is not None or run_options.limit is not None,
         settings=settings,
     )
 
 
-def _as_before(study: Study, settings: RunSettings) -> RunSettings:
-    """With what the last session was told, where this one isn't, and a line that says so."""
-    settled = as_before(study, settings)
-    own = options_of(settings)
-    taken = [option for option in options_of(settled) if option not in own]
-    if taken:
-        note(f"going on with {' '.join(taken)}, as last time")
-    return settled
+def _restore_settings(study: Study, settings: RunSettings) -> RunSettings:
+    """Return settings with executor and parallelism of the last session, and print them."""
+    restored = restore_settings(study, settings)
+    given = executor_options(settings)
+    added = [option for option in executor_options(restored) if option not in given]
+    if added:
+        note(f"resuming with {' '.join(added)}, as last time")
+    return restored
 
 
-def _tell_dry_run(study: Study, settings: RunSettings, how: HowToRun) -> int:
+def _dry_run(study: Study, settings: RunSettings, run_options: RunOptions) -> int:
     prepared = prepare(study, settings)
     facts = {
         "ok": True,
@@ -276,7 +275,7 @@ def _tell_dry_run(study: Study, settings: RunSettings, how: HowToRun) -> int:
         "parallel": prepared.slots,
         "output_dir": str(prepared.study.output_dir),
     }
-    if how.as_json:
+    if run_options.as_json:
         print_json(facts)
     else:
         click.echo(

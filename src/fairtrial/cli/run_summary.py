@@ -1,4 +1,4 @@
-"""How a run of a study ended, for people and programs."""
+"""The summary that is printed when a session of a study ends."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from fairtrial.cli.resume_command import resume_command
 from fairtrial.study import Results, RunSettings, RunStatus, Summary, spell_cost
 
 FAILED, BUDGET, INTERRUPTED = 5, 6, 130
-WRONG = (RunStatus.FAILED, RunStatus.BROKEN)
-MOST_ERRORS = 5
-MOST_READ = 1_000
-"""How many failures are read to find those that are alike."""
-WHY = {
+UNSUCCESSFUL = (RunStatus.FAILED, RunStatus.BROKEN)
+SHOWN_ERRORS = 5
+MAX_READ = 1_000
+"""How many failures are read to group equal ones."""
+STOP_REASONS = {
     "budget": "a budget is used up; raise it to go on",
     "failure": "stopped at the first failure, as fail_fast asks",
     "cancelled": "cancelled",
@@ -35,9 +35,10 @@ def print_outcome(
     is_pilot: bool,
     settings: RunSettings | None = None,
 ) -> int:
-    """Say what came of it and where it is; returns the exit code.
+    """Print counts, errors, and where the results are; returns the exit code.
 
-    settings: those that it should go on with
+    is_pilot: whether only some of the runs were selected
+    settings: settings that the printed resume command repeats
     """
     summary = results.reader.summary()
     code = _exit_code(results.stopped, summary, allow_failures=allow_failures)
@@ -50,15 +51,15 @@ def print_outcome(
     if summary.left_out:
         note(f"{count(summary.left_out, 'result')} of runs that are no longer in the plan left out")
     if results.stopped is not None:
-        note(WHY[results.stopped])
+        note(STOP_REASONS[results.stopped])
     if summary.pending and not summary.is_running:
-        why = "this was a pilot: " if is_pilot and results.stopped is None else ""
+        prefix = "this was a pilot: " if is_pilot and results.stopped is None else ""
         command = resume_command(results.folder, results.study, summary, settings)
-        note(f"{why}{count(summary.pending, 'run')} to go: {command}")
+        note(f"{prefix}{count(summary.pending, 'run')} to go: {command}")
     click.echo(f"results: {shown_path(results.folder)}")
     if summary.done:
         click.echo(f"next:    fairtrial report {folder}")
-    if any(summary.counts.get(status) for status in WRONG):
+    if any(summary.counts.get(status) for status in UNSUCCESSFUL):
         failed = " --failed" if summary.counts.get("failed") else ""
         click.echo(f"again:   fairtrial retry {folder}{failed}")
     return code
@@ -75,52 +76,53 @@ def _exit_code(stopped: str | None, summary: Summary, *, allow_failures: bool) -
 
 def _counts(summary: Summary) -> str:
     parts = [
-        style(f"{number:,} {status}", fg=COLOURS.get(status))
+        style(f"{number:,} {status}", fg=COLORS.get(status))
         for status, number in best_first(summary.counts)
         if number
     ]
-    spent = [spell_cost(summary.cost_usd)] if summary.cost_usd else []
-    spent += [count(summary.tokens, "token")] if summary.tokens else []
+    costs = [spell_cost(summary.cost_usd)] if summary.cost_usd else []
+    costs += [count(summary.tokens, "token")] if summary.tokens else []
     text = f"{summary.done:,} of {count(summary.planned, 'run')} done: {', '.join(parts) or 'none'}"
-    return f"{text} ({', '.join(spent)})" if spent else text
+    return f"{text} ({', '.join(costs)})" if costs else text
 
 
-COLOURS = {"success": "green", "failed": "red", "broken": "yellow"}
+COLORS = {"success": "green", "failed": "red", "broken": "yellow"}
 
 
 def best_first(counts: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Successes before failures, and those before what broke."""
-    ranks = [*COLOURS, *counts]
-    return sorted(counts.items(), key=lambda each: ranks.index(each[0]))
+    """Return statuses with their counts: successful first, then failed, then broken runs."""
+    ranks = [*COLORS, *counts]
+    return sorted(counts.items(), key=lambda item: ranks.index(item[0]))
 
 
 def _print_errors(results: Results, summary: Summary) -> None:
-    """The first few failures: nobody should have to look for what went wrong."""
-    wrong = summary.counts.get("failed", 0) + summary.counts.get("broken", 0)
-    if not wrong:
+    """Print the first few failures, equal ones together."""
+    unsuccessful = summary.counts.get("failed", 0) + summary.counts.get("broken", 0)
+    if not unsuccessful:
         return
     reader = results.reader
-    indexes = (index for status in WRONG for index in reader.indexes_with_status(status))
-    alike: dict[str, list[str]] = {}
-    for place in heapq.nsmallest(MOST_READ, (reader.order[index] for index in indexes)):
-        result = reader.result(place)
-        if result is None:  # somebody runs it again already
+    indexes = (index for status in UNSUCCESSFUL for index in reader.indexes_with_status(status))
+    groups: dict[str, list[str]] = {}
+    for execution_index in heapq.nsmallest(MAX_READ, (reader.order[index] for index in indexes)):
+        result = reader.result(execution_index)
+        if result is None:  # another process has started to repeat it
             continue
-        why = (result.error_info or "").partition("\n")[0]
-        alike.setdefault(f"{result.status}, {result.failure_kind}: {why}", []).append(result.run_id)
+        reason = (result.error_info or "").partition("\n")[0]
+        message = f"{result.status}, {result.failure_kind}: {reason}"
+        groups.setdefault(message, []).append(result.run_id)
     shown = 0
-    for why, run_ids in itertools.islice(alike.items(), MOST_ERRORS):
-        others = f" and {len(run_ids) - 1:,} more" if len(run_ids) > 1 else ""
-        print_wrapped(f"{run_ids[0]}{others} {why}", "  ", "    ")
+    for message, run_ids in itertools.islice(groups.items(), SHOWN_ERRORS):
+        more = f" and {len(run_ids) - 1:,} more" if len(run_ids) > 1 else ""
+        print_wrapped(f"{run_ids[0]}{more} {message}", "  ", "    ")
         shown += len(run_ids)
-    if wrong > shown:
-        click.echo(f"  ... and {wrong - shown:,} others, in runs.csv")
-    first = next(iter(alike.values()), [""])[0]
+    if unsuccessful > shown:
+        click.echo(f"  ... and {unsuccessful - shown:,} others, in runs.csv")
+    first = next(iter(groups.values()), [""])[0]
     click.echo(f"  see      fairtrial show {shlex.quote(shown_path(results.folder))} {first}")
 
 
 def summary_facts(summary: Summary) -> dict[str, Any]:
-    """A summary for programs; the last session's provenance is in the manifest."""
+    """Return a summary as plain data, without the provenance, which is in the manifest."""
     facts = summary.to_dict()
     if facts["last_session"] is not None:
         facts["last_session"] = {**facts["last_session"]}

@@ -1,4 +1,4 @@
-"""`fairtrial schema`: what editors need to help with study and problem files."""
+"""`fairtrial schema`: print the JSON Schema of study or problem files, for editors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fairtrial.study import study_schema
     epilog="Example: fairtrial schema --out study.schema.json",
     short_help="Print the JSON Schema of study files.",
 )
-@click.option("--problem", is_flag=True, help="Of files of code problems instead.")
+@click.option("--problem", is_flag=True, help="Print the schema of code problems instead.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write it to a file.")
 @json_option
 def command(problem: bool, out: Path | None, as_json: bool) -> None:

@@ -1,12 +1,10 @@
-"""`fairtrial status`: how far a study has come, from any terminal, while it runs or afterwards."""
+"""`fairtrial status`: show the progress of a study, while it runs or afterwards."""
 
 from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -19,21 +17,12 @@ from fairtrial.cli.output import (
     style,
 )
 from fairtrial.cli.resume_command import resume_command
-from fairtrial.cli.run_summary import COLOURS, best_first, summary_facts
+from fairtrial.cli.run_summary import COLORS, best_first, summary_facts
 from fairtrial.sandbox import HostLock, describe_timing_process
-from fairtrial.study import (
-    LEDGER_NAME,
-    LedgerReader,
-    Study,
-    Summary,
-    owner_of,
-    spell_cost,
-    spell_rate,
-    spell_time,
-)
+from fairtrial.study import StudyStatus, read_status, spell_cost, spell_rate, spell_time
 
 WATCH_S = 1.0
-START_S, LOOK_S = 10.0, 0.1
+SHOWN_RUNS = 10
 ENDED = {
     "budget": "a budget is used up",
     "failure": "stopped at the first failure",
@@ -47,115 +36,94 @@ ENDED = {
 @click.command(
     name="status",
     epilog="Example: fairtrial status artifacts/my-study --watch",
-    short_help="Show how far a study has come.",
+    short_help="Show the progress of a study.",
 )
 @folder_argument
-@click.option("--watch", is_flag=True, help="Look again every second until it ends.")
+@click.option("--watch", is_flag=True, help="Update every second until the study ends.")
 @json_option
 def command(folder: Path, watch: bool, as_json: bool) -> None:
-    """Show how far a study has come: done, running, failed, rate, time left, cost.
+    """Show the progress of a study: done, running, failed, rate, time left, cost.
 
-    Only what is safely written down counts as done.
+    A run counts as done once its result is stored in the ledger.
     """
-    _wait_for_plan(folder)
     while True:
-        owner = owner_of(folder)
-        reader = LedgerReader.open(folder)
-        try:
-            summary, study = reader.summary(), reader.study
-        finally:
-            reader.close()
-        is_left = owner is None and summary.pending
-        go_on = resume_command(folder, study, summary) if is_left else None
+        status = read_status(folder)
+        is_running = status.owner is not None
+        is_resumable = not is_running and status.summary.pending
+        resume = resume_command(folder, status.study, status.summary) if is_resumable else None
         if as_json:
-            print_json({"study_id": study.study_id, **summary_facts(summary), "go_on": go_on})
+            facts = summary_facts(status.summary)
+            print_json({"study_id": status.study.study_id, **facts, "go_on": resume})
         else:
-            if watch and owner is not None:
+            if watch and is_running:
                 click.clear()
-            _print(study.study_id, summary, owner)
-            if owner is not None and (taken := _taken(study, owner)):
-                click.echo(f"  {taken}")
-            if go_on is not None:
-                click.echo(fold_command(go_on, "  go on    "))
-        if not watch or owner is None:
+            _print(status)
+            if resume is not None:
+                click.echo(fold_command(resume, "  go on    "))
+        if not watch or not is_running:
             return
         time.sleep(WATCH_S)
 
 
-def _wait_for_plan(folder: Path) -> None:
-    """A study that was started just now has nothing to show before its plan is laid down."""
-    until = time.monotonic() + START_S
-    while owner_of(folder) is not None and not _has_plan(folder) and time.monotonic() < until:
-        time.sleep(LOOK_S)
-
-
-def _has_plan(folder: Path) -> bool:
-    if not (folder / LEDGER_NAME).exists():
-        return False
-    reader = LedgerReader.open(folder)
-    try:
-        return reader.fact("study") is not None
-    finally:
-        reader.close()
-
-
-def _print(study_id: str, summary: Summary, owner: dict[str, object] | None) -> None:
-    live = summary.live or {}
-    again: Mapping[str, int] = (live.get("again") or {}) if owner is not None else {}
-    counts: Mapping[str, int] = live["settled"] if again else summary.counts
-    click.echo(f"{style(study_id, bold=True)}: {_state(summary, owner)}")
+def _print(status: StudyStatus) -> None:
+    summary, live, reruns = status.summary, status.live, status.reruns
+    counts = live["settled"] if reruns else summary.counts
+    click.echo(f"{style(status.study.study_id, bold=True)}: {_describe_state(status)}")
     click.echo(f"  done     {sum(counts.values()):,} of {count(summary.planned, 'run')}")
-    for status, number in best_first(counts):
-        if number and status != "skipped":
-            click.echo(f"  {style(status.ljust(8), fg=COLOURS.get(status))} {number:,}")
-    for kind, number in summary.failures.items() if not again else ():
+    for name, number in best_first(counts):
+        if number and name != "skipped":
+            click.echo(f"  {style(name.ljust(8), fg=COLORS.get(name))} {number:,}")
+    for kind, number in summary.failures.items() if not reruns else ():
         click.echo(f"    {kind}: {number:,}")
-    if again:
-        told = ", ".join(f"{number:,} {status}" for status, number in again.items())
-        click.echo(f"  again    {sum(again.values()):,} (so far {told})")
+    if reruns:
+        previous = ", ".join(f"{number:,} {name}" for name, number in reruns.items())
+        click.echo(f"  again    {sum(reruns.values()):,} (so far {previous})")
     if summary.skipped:
         click.echo(f"  skipped  {summary.skipped:,}")
-    if owner is not None:
+    if status.owner is not None:
         click.echo(f"  running  {live.get('running', 0)}")
         if live.get("rate") and not live.get("paused"):
             click.echo(f"  rate     {spell_rate(live['rate'])}")
-        left_s = _left_s(live)
+        left_s = status.seconds_left()
         if left_s is not None:
             click.echo(f"  left     {spell_time(left_s)}")
     if summary.cost_usd:
         click.echo(f"  cost     {spell_cost(summary.cost_usd)}")
     if summary.tokens:
         click.echo(f"  tokens   {summary.tokens:,}")
-    if owner is not None:
-        for run in list(live.get("runs", ()))[:10]:
-            age = spell_time(max(0.0, time.time() - run["began"]))
-            who = " on ".join(filter(None, (run["agent_id"], run["problem_id"])))
-            click.echo(f"    {run['run_id']}  {age}  {who}")
+    if status.owner is not None:
+        _print_current_runs(status)
 
 
-def _left_s(live: Mapping[str, Any]) -> float | None:
-    """How long the rest will take, as of now; None if it should be over by now, or nobody knows."""
-    told_s = live.get("eta_s")
-    if told_s is None or live.get("paused"):
-        return None
-    left_s: float = told_s - max(0.0, time.time() - live.get("told", time.time()))
-    return left_s if left_s >= 0.5 else None
+def _print_current_runs(status: StudyStatus) -> None:
+    for run in list(status.live.get("runs", ()))[:SHOWN_RUNS]:
+        age = spell_time(max(0.0, time.time() - run["began"]))
+        names = " on ".join(filter(None, (run["agent_id"], run["problem_id"])))
+        click.echo(f"    {run['run_id']}  {age}  {names}")
+    waiting = _describe_waiting(status)
+    if waiting:
+        click.echo(f"  {waiting}")
 
 
-def _taken(study: Study, owner: Mapping[str, object]) -> str:
-    """Code problems wait while somebody else times, and a run that waits looks like one at work."""
+def _describe_waiting(status: StudyStatus) -> str:
+    """Return which other process holds the host lock for timing; empty if none does.
+
+    Runs of code problems wait for that lock, and a waiting run looks like a working one.
+    """
+    owner = status.owner or {}
     pid = owner.get("pid")
-    is_here = isinstance(pid, int) and owner.get("host") == socket.gethostname()
-    if not is_here or all(each.use != "code" for each in study.problems.values()):
+    is_local = isinstance(pid, int) and owner.get("host") == socket.gethostname()
+    if not is_local or all(problem.use != "code" for problem in status.study.problems.values()):
         return ""
     return describe_timing_process(HostLock(), int(str(pid)))
 
 
-def _state(summary: Summary, owner: dict[str, object] | None) -> str:
+def _describe_state(status: StudyStatus) -> str:
+    owner, summary = status.owner, status.summary
     if owner is not None:
-        paused = ", paused" if (summary.live or {}).get("paused") else ""
+        paused = ", paused" if status.live.get("paused") else ""
         return f"running{paused} (process {owner.get('pid')} on {owner.get('host')})"
     if not summary.pending:
         return "finished"
-    why = ENDED.get((summary.last_session or {}).get("ended_how", "done"))
-    return f"not running ({why})" if why else "not running"
+    reason = ENDED.get((summary.last_session or {}).get("ended_how", "done"))
+    return f"not running ({reason})" if reason else "not running"

@@ -17,41 +17,26 @@ from fairtrial.study.agents.task import (
     Task as Task,
 )
 from fairtrial.study.design.agent_options import (
-    format_agents as format_agents,
     select_assignments as select_assignments,
 )
 from fairtrial.study.design.balance import (
     BalanceReport as BalanceReport,
-    DesignBalance as DesignBalance,
     balance_report as balance_report,
 )
 from fairtrial.study.design.build import (
     build_design as build_design,
     design_table as design_table,
-    make_conditions as make_conditions,
     materialize_conditions as materialize_conditions,
-)
-from fairtrial.study.design.constraints import (
-    constraint_message as constraint_message,
 )
 from fairtrial.study.design.doe import (
     generate_doe as generate_doe,
 )
-from fairtrial.study.design.rows import (
-    number_rows as number_rows,
-)
 from fairtrial.study.design.runs import (
     AGENT_FACTORS as AGENT_FACTORS,
-    DEFAULT_AGENT as DEFAULT_AGENT,
-    DEFAULT_PROBLEM as DEFAULT_PROBLEM,
     PROBLEM_FACTORS as PROBLEM_FACTORS,
-    count_replicates as count_replicates,
     count_runs as count_runs,
     execution_order as execution_order,
-    get_agents as get_agents,
-    get_problems as get_problems,
     plan_runs as plan_runs,
-    refuse_collisions as refuse_collisions,
 )
 from fairtrial.study.extensions import (
     ExtraTable as ExtraTable,
@@ -85,9 +70,6 @@ from fairtrial.study.ledger.ledger_summary import (
     Attempt as Attempt,
     Summary as Summary,
     spell_cost as spell_cost,
-)
-from fairtrial.study.ledger.lock import (
-    owner_of as owner_of,
 )
 from fairtrial.study.ledger.packing import (
     EventData as EventData,
@@ -152,11 +134,7 @@ from fairtrial.study.model.study import (
 )
 from fairtrial.study.power import (
     HypothesisPower as HypothesisPower,
-    PlannedTest as PlannedTest,
-    claim_warnings as claim_warnings,
     hypothesis_power as hypothesis_power,
-    planned_tests as planned_tests,
-    untested_claims as untested_claims,
 )
 from fairtrial.study.problems.hooks import (
     ProblemHooks as ProblemHooks,
@@ -178,15 +156,11 @@ from fairtrial.study.protocols import (
 from fairtrial.study.report.codebook import (
     render_codebook as render_codebook,
 )
-from fairtrial.study.report.deviations import (
-    deviation_lines as deviation_lines,
-)
 from fairtrial.study.report.hypothesis_test import (
     HypothesisTest as HypothesisTest,
 )
 from fairtrial.study.report.hypothesis_testing import (
     judge_hypotheses as judge_hypotheses,
-    judge_table as judge_table,
 )
 from fairtrial.study.report.markdown_text import (
     format_code as format_code,
@@ -195,16 +169,25 @@ from fairtrial.study.report.markdown_text import (
 from fairtrial.study.report.methods_section import (
     render_methods_scaffold as render_methods_scaffold,
 )
-from fairtrial.study.report.outcome_reader import (
-    find_unmeasured_outcomes as find_unmeasured_outcomes,
+from fairtrial.study.report.outcome_monitor import (
+    OutcomeMonitor as OutcomeMonitor,
+)
+from fairtrial.study.report.plan_summary import (
+    PlanSummary as PlanSummary,
+    summarize_plan as summarize_plan,
+)
+from fairtrial.study.report.plan_text import (
+    PlanLine as PlanLine,
+    format_plan as format_plan,
+    format_plan_changes as format_plan_changes,
 )
 from fairtrial.study.report.report_document import (
     full_report as full_report,
+    report_facts as report_facts,
     write_markdown_report as write_markdown_report,
 )
-from fairtrial.study.report.run_table import (
-    RunTable as RunTable,
-    collect_run_table as collect_run_table,
+from fairtrial.study.report.stale_files import (
+    find_stale_files as find_stale_files,
 )
 from fairtrial.study.report.summary_section import (
     render_markdown_summary as render_markdown_summary,
@@ -216,13 +199,10 @@ from fairtrial.study.runner.bindings import (
     find_plugin_mistakes as find_plugin_mistakes,
 )
 from fairtrial.study.runner.control import (
-    Request as Request,
-    request as request,
-    requested as requested,
+    control_study as control_study,
 )
 from fairtrial.study.runner.preparation import (
     DryRunReport as DryRunReport,
-    choose_executor as choose_executor,
     dry_run_validate as dry_run_validate,
     prepare as prepare,
 )
@@ -239,25 +219,21 @@ from fairtrial.study.runner.run import (
     run_study as run_study,
 )
 from fairtrial.study.runner.run_settings import (
-    ProgressMode as ProgressMode,
     RunSettings as RunSettings,
 )
 from fairtrial.study.runner.seeding import (
     reproducible_seed as reproducible_seed,
 )
-from fairtrial.study.stats.power import (
-    TARGET_POWER as TARGET_POWER,
+from fairtrial.study.runner.session_settings import (
+    restore_settings as restore_settings,
+)
+from fairtrial.study.runner.study_status import (
+    StudyStatus as StudyStatus,
+    read_status as read_status,
 )
 from fairtrial.study.tables.bundle import (
     bundle_results as bundle_results,
     verify_bundle as verify_bundle,
-)
-from fairtrial.study.tables.canonical import (
-    MANIFEST_FILE as MANIFEST_FILE,
-    PLAN_COLUMNS as PLAN_COLUMNS,
-    condition_columns as condition_columns,
-    condition_rows as condition_rows,
-    plan_rows as plan_rows,
 )
 from fairtrial.study.tables.export import (
     COMPLETE_CASES_FOLDER as COMPLETE_CASES_FOLDER,

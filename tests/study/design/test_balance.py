@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy import stats
 
-from fairtrial.cli.plan_text import balance_lines
 from fairtrial.study import (
     Block,
     Constraint,
@@ -21,6 +20,7 @@ from fairtrial.study import (
     build_design,
 )
 from fairtrial.study.design.balance import MAX_PAIRS, design_balance, design_balance_report
+from fairtrial.study.report.plan_text import balance_lines
 
 
 def _rows(**columns):

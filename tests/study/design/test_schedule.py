@@ -22,8 +22,7 @@ from fairtrial import (
     build_design,
     plan_runs,
 )
-from fairtrial.cli.plan_data import Plan
-from fairtrial.study import count_runs, execution_order
+from fairtrial.study import count_runs, execution_order, summarize_plan
 from fairtrial.study.design import runs as schedule
 from fairtrial.study.model.identity import run_id
 
@@ -166,7 +165,7 @@ def test_two_runs_that_hash_to_one_id_are_an_error_that_says_which(monkeypatch):
     assert "change study_id" in str(caught.value)
     assert str(caught.value).count("replicate") == 2
     with pytest.raises(StudyError, match="by chance"):
-        Plan(study)  # what `fairtrial plan` shows
+        summarize_plan(study)  # what `fairtrial plan` shows
 
 
 def test_any_number_of_runs_can_be_counted():

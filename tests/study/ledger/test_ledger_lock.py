@@ -13,9 +13,8 @@ import pytest
 from ledger_kit import run_script
 
 from fairtrial import LedgerError
-from fairtrial.study import owner_of
 from fairtrial.study.ledger import lock
-from fairtrial.study.ledger.lock import LOCK_NAME, OwnerLock
+from fairtrial.study.ledger.lock import LOCK_NAME, OwnerLock, owner_of
 
 HOST = socket.gethostname()
 TAKER = """

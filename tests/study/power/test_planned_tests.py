@@ -20,9 +20,8 @@ from fairtrial.study import (
     build_design,
     hypothesis_power,
     judge_hypotheses,
-    planned_tests,
-    untested_claims,
 )
+from fairtrial.study.hypotheses.planned_tests import planned_tests, untested_claims
 from fairtrial.study.power.proportions import assumed_rates, fisher_power
 from fairtrial.study.stats.test_names import known_tests
 

@@ -15,15 +15,14 @@ from fairtrial.study import (
     Moderator,
     RunBudget,
     build_design,
-    claim_warnings,
     full_report,
     hypothesis_power,
     judge_hypotheses,
     open_results,
-    planned_tests,
     render_methods_scaffold,
 )
 from fairtrial.study.design.agent_options import find_affected_agents, select_assignments
+from fairtrial.study.hypotheses.planned_tests import claim_warnings, planned_tests
 
 REPAIR = "agents.model.options.repair"
 FACTOR = Factor(REPAIR, levels=(False, True))

@@ -13,12 +13,11 @@ from fairtrial.study import (
     RunResult,
     RunStatus,
     build_design,
-    collect_run_table,
-    find_unmeasured_outcomes,
     judge_hypotheses,
     plan_runs,
 )
-from fairtrial.study.report.outcome_reader import OutcomeReader
+from fairtrial.study.report.outcome_reader import OutcomeReader, find_unmeasured_outcomes
+from fairtrial.study.report.run_table import collect_run_table
 from fairtrial.study.report.test_verdicts import TestVerdict
 
 

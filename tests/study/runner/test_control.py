@@ -12,9 +12,9 @@ import pytest
 
 from fairtrial.core import LabError
 from fairtrial.sandbox import HostBusy as Elsewhere, describe_timing_process
-from fairtrial.study import request, requested, spell_rate, spell_time
+from fairtrial.study import spell_rate, spell_time
 from fairtrial.study.runner import control
-from fairtrial.study.runner.control import ControlFile, Interrupts
+from fairtrial.study.runner.control import ControlFile, Interrupts, request, requested
 from fairtrial.study.runner.progress import Progress, ProgressCounts
 
 

@@ -12,10 +12,10 @@ import pytest
 from run_kit import PACKET, add, make_study, read_table, run
 
 from fairtrial import AgentBinding, Broken, ProblemPacket, RunBudget, RunStatus
-from fairtrial.study import LedgerReader, request
+from fairtrial.study import LedgerReader
 from fairtrial.study.runner import control, run as running_module, run_loop
 from fairtrial.study.runner.assignment_feed import AssignmentFeed
-from fairtrial.study.runner.control import ControlFile
+from fairtrial.study.runner.control import ControlFile, request
 
 WAIT_S = 60.0
 """How long something may take that ought to happen at once."""

@@ -12,8 +12,9 @@ import pytest
 from run_kit import make_study, read_table, run
 
 from fairtrial import AgentOutput, Broken, RunBudget
-from fairtrial.study import Finished, Noted, request
+from fairtrial.study import Finished, Noted
 from fairtrial.study.agents.journal import Journal
+from fairtrial.study.runner.control import request
 
 EXECUTORS = ("serial", "threads", "processes")
 WAIT_S = 60.0

@@ -21,8 +21,9 @@ from fairtrial import (
     StudyError,
     open_results,
 )
-from fairtrial.study import LedgerReader, RunSettings, execute_study, request
+from fairtrial.study import LedgerReader, RunSettings, execute_study
 from fairtrial.study.runner import run as running_module, run_loop
+from fairtrial.study.runner.control import request
 from fairtrial.study.runner.progress import Progress
 
 

@@ -78,7 +78,7 @@ def test_a_new_evaluator_replaces_the_old_evaluations(done, run):
     assert scores(done) == [1, 1, 2, 2]
     code, out, _ = run("rescore", str(done), "--evaluator", "judges:double")
     assert code == 0
-    assert out.startswith("4 runs judged again")
+    assert out.startswith("4 runs scored again")
     assert scores(done) == primaries(done) == [2, 2, 4, 4]
 
 
@@ -93,7 +93,7 @@ def test_all_existing_formats_of_the_tables_are_written_again(done):
 def test_an_evaluator_that_fails_on_some_runs_is_reported_and_exits_with_5(done, run):
     code, out, err = run("rescore", str(done), "--evaluator", "judges:choosy")
     assert code == 5
-    assert "2 runs judged again" in out
+    assert "2 runs scored again" in out
     assert err.count("ValueError: too much") == 2
     code, out, _ = run("rescore", str(done), "--evaluator", "judges:choosy", "--json")
     assert (code, json.loads(out)["scored"], len(json.loads(out)["failures"])) == (5, 2, 2)

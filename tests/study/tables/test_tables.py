@@ -10,7 +10,12 @@ import pytest
 
 from fairtrial import Block, Constraint, Factor, Study, StudyError, build_design, plan_runs
 from fairtrial.core import atomic_write, check_format, write_table
-from fairtrial.study import PLAN_COLUMNS, condition_columns, condition_rows, plan_rows
+from fairtrial.study.tables.canonical import (
+    PLAN_COLUMNS,
+    condition_columns,
+    condition_rows,
+    plan_rows,
+)
 
 ROWS = [
     {"a": 1, "b": 'x, "y"\nz', "c": None},

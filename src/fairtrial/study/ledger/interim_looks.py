@@ -12,7 +12,12 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from fairtrial.study.ledger.ledger_summary import Summary
+from fairtrial.study.model.runs import RunStatus
+from fairtrial.study.model.study import Study
+
 INTERIM_LOOKS_NAME = "looks.jsonl"
+TESTED_STATUSES = (RunStatus.SUCCESS, RunStatus.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +34,19 @@ class InterimLook:
     planned: int
 
 
-def record_interim_look(folder: Path, results: int, planned: int) -> None:
-    """Record an interim look, unless the last one saw the same number of results.
+def record_interim_look(folder: Path, study: Study, summary: Summary) -> None:
+    """Record that verdicts are shown, if some but not all planned runs have results.
+
+    Looks that see the same number of results as the last one are not recorded.
 
     If the file can't be written, the look isn't recorded, and nothing is raised.
     """
+    results = sum(summary.counts.get(status.value, 0) for status in TESTED_STATUSES)
+    if not study.hypotheses or not results or not summary.pending:
+        return
     if [look.results for look in read_interim_looks(folder)[-1:]] == [results]:
         return
-    look = InterimLook(datetime.now(UTC).isoformat(timespec="seconds"), results, planned)
+    look = InterimLook(datetime.now(UTC).isoformat(timespec="seconds"), results, summary.planned)
     with suppress(OSError), (folder / INTERIM_LOOKS_NAME).open("a", encoding="utf-8") as file:
         file.write(json.dumps(asdict(look)) + "\n")
 

@@ -3,6 +3,7 @@
 From results to verdicts::
 
     outcome_reader      reads the value of an outcome from a result
+    outcome_monitor     warns of outcomes that no run measures
     run_table           all results as columns of numbers, read in one pass
     run_history         how the runs came about, from the ledger
     test_requests       the tests that hypotheses and analysis plans request
@@ -20,4 +21,10 @@ From verdicts to Markdown::
     markdown_text       escaping, tables and numbers
     test_sections, summary_section, methods_section, deviations, codebook   parts of a report
     report_document     the complete report
+    stale_files         whether a written report is out of date
+
+Before a study runs::
+
+    plan_summary        its conditions, runs, balance, planned tests and power
+    plan_text           the same as lines of text
 """

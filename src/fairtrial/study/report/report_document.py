@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from fairtrial.core import atomic_write
 from fairtrial.study.model.conditions import Condition
@@ -62,6 +63,33 @@ def full_report(
     if codebook:
         parts.append(codebook_text(study, conditions, data.totals.metrics))
     return "\n\n".join(parts) + "\n"
+
+
+def report_facts(
+    study: Study,
+    conditions: Sequence[Condition],
+    run_results: Iterable[RunResult],
+    *,
+    left_out: int = 0,
+) -> dict[str, Any]:
+    """Return counts, costs, deviations from the plan, and all tests as plain data.
+
+    run_results: read once, one by one
+    left_out: number of results that were left out because their runs are no longer in the plan
+    """
+    data = collect_run_table(study, conditions, run_results)
+    tests = judge_table(data)
+    return {
+        "study_id": study.study_id,
+        "planned": data.totals.planned,
+        "pending": data.pending,
+        "statuses": dict(data.totals.statuses),
+        "left_out": left_out + data.totals.without_condition,
+        **(data.spent or data.totals.spent).to_dict(),
+        "deviations": list(deviation_lines(data, tests, left_out)),
+        "claims": data.record.to_dict(study),
+        "tests": [test.to_dict() for test in tests],
+    }
 
 
 def write_markdown_report(output_dir: str | Path, filename: str, content: str) -> Path:

@@ -11,13 +11,15 @@ from types import FrameType, TracebackType
 from typing import Any, Literal
 
 from fairtrial.core import atomic_write
+from fairtrial.study.ledger.lock import owner_of
+from fairtrial.study.ledger.reader import LedgerReader
 
 CONTROL_NAME = "control"
-Request = Literal["pause", "cancel"]
+ControlRequest = Literal["pause", "cancel"]
 POLL_S = 0.2
 
 
-def request(folder: Path, wanted: Request | None) -> None:
+def request(folder: Path, wanted: ControlRequest | None) -> None:
     """Ask the process that runs the study in a folder to pause or to stop; None takes it back."""
     path = folder / CONTROL_NAME
     if wanted is None:
@@ -34,6 +36,24 @@ def requested(folder: Path) -> str | None:
         return (folder / CONTROL_NAME).read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError):
         return None
+
+
+def control_study(folder: Path, action: ControlRequest | Literal["resume"]) -> bool:
+    """Ask the process that runs the study in a folder to pause, to stop, or to end a pause.
+
+    Returns whether it was asked: False if no process runs the study or, for `resume`, if it isn't
+    paused. Raises `LedgerError` for `pause` and `cancel` if there is no study in the folder.
+    """
+    if action == "resume":
+        if owner_of(folder) is None or requested(folder) != "pause":
+            return False
+        request(folder, None)
+        return True
+    LedgerReader.open(folder).close()
+    if owner_of(folder) is None:
+        return False
+    request(folder, action)
+    return True
 
 
 class ControlFile:

@@ -1,0 +1,50 @@
+"""Settings of the last session, for a session that continues it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from fairtrial.core import LedgerError, plugins
+from fairtrial.study.ledger.reader import LedgerReader
+from fairtrial.study.ledger.schema import LEDGER_NAME
+from fairtrial.study.model.study import Study
+from fairtrial.study.runner.preparation import choose_executor
+from fairtrial.study.runner.run_settings import RunSettings
+
+
+def restore_settings(study: Study, settings: RunSettings) -> RunSettings:
+    """Return settings with executor and parallelism of the last session where they have none.
+
+    Values that the last session took from the study are not restored: the study may have others
+    now. A ledger that can't be read is ignored here; opening it to write reports the error.
+    """
+    folder = Path(settings.apply(study).output_dir or ".")
+    if not (folder / LEDGER_NAME).exists():
+        return settings
+    try:
+        reader = LedgerReader.open(folder)
+        try:
+            last = next(reversed(reader.sessions.values()), None)
+            executor, slots = (None, None) if last is None else _find_given(reader.study, last)
+        finally:
+            reader.close()
+    except LedgerError:
+        return settings
+    if settings.executor == "serial" or settings.parallelism is not None:
+        slots = settings.parallelism
+    return replace(settings, executor=settings.executor or executor, parallelism=slots)
+
+
+def _find_given(study: Study, session: Mapping[str, Any]) -> tuple[str | None, int | None]:
+    """Return the executor and number of slots that a session had instead of the study's own."""
+    name, slots = session["executor"], session["slots"]
+    if name not in plugins.names("executors"):
+        return None, None  # an object passed from Python, which has no name to restore it by
+    default, _ = choose_executor(study, RunSettings(parallelism=slots), [])
+    return (
+        None if default is not None and default.name == name else name,
+        None if slots == study.run_budget.parallelism else slots,
+    )

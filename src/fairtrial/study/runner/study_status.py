@@ -1,0 +1,81 @@
+"""The status of a study, read from its folder while it runs or afterwards."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fairtrial.study.ledger.ledger_summary import Summary
+from fairtrial.study.ledger.lock import owner_of
+from fairtrial.study.ledger.reader import LedgerReader
+from fairtrial.study.ledger.schema import LEDGER_NAME
+from fairtrial.study.model.study import Study
+
+MAX_WAIT_S, POLL_S = 10.0, 0.1
+SHORTEST_LEFT_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class StudyStatus:
+    """The status of a study at one moment.
+
+    study: the study as the ledger stores it
+    summary: its progress
+    owner: pid and host of the process that runs it; None if it isn't running
+    """
+
+    study: Study
+    summary: Summary
+    owner: Mapping[str, Any] | None
+
+    @property
+    def live(self) -> Mapping[str, Any]:
+        """The progress as last reported by a process that runs the study; may be empty."""
+        return self.summary.live or {}
+
+    @property
+    def reruns(self) -> Mapping[str, int]:
+        """The number of runs that are being repeated, by the status that they had."""
+        return (self.live.get("again") or {}) if self.owner is not None else {}
+
+    def seconds_left(self) -> float | None:
+        """Return the estimated time to the end; None if it is unknown or already over."""
+        estimate_s = self.live.get("eta_s")
+        if estimate_s is None or self.live.get("paused"):
+            return None
+        now = time.time()
+        left_s: float = estimate_s - max(0.0, now - self.live.get("told", now))
+        return left_s if left_s >= SHORTEST_LEFT_S else None
+
+
+def read_status(folder: Path) -> StudyStatus:
+    """Return the status of the study in a folder; raises `LedgerError` if there is none.
+
+    A study that has just been started has no plan yet; this waits for it for a few seconds.
+    """
+    _wait_for_plan(folder)
+    owner = owner_of(folder)
+    reader = LedgerReader.open(folder)
+    try:
+        return StudyStatus(reader.study, reader.summary(), owner)
+    finally:
+        reader.close()
+
+
+def _wait_for_plan(folder: Path) -> None:
+    deadline = time.monotonic() + MAX_WAIT_S
+    while owner_of(folder) is not None and not _has_plan(folder) and time.monotonic() < deadline:
+        time.sleep(POLL_S)
+
+
+def _has_plan(folder: Path) -> bool:
+    if not (folder / LEDGER_NAME).exists():
+        return False
+    reader = LedgerReader.open(folder)
+    try:
+        return reader.fact("study") is not None
+    finally:
+        reader.close()
