@@ -198,7 +198,7 @@ def test_who_interrupts_twice_is_told_how_to_go_on(desk, monkeypatch):
     def leave_at_once(study, settings):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(optimize, "conduct", leave_at_once)
+    monkeypatch.setattr(optimize, "execute_study", leave_at_once)
     code, out, err = desk.optimize("--unsandboxed", asking=NOTHING)
     assert (code, out) == (130, "")
     assert err.endswith("the same command goes on where it was\n")
@@ -395,7 +395,7 @@ def test_nothing_to_time_is_refused_before_any_work(desk):
 
 
 def test_no_sandbox_is_refused_before_any_work(desk, monkeypatch):
-    monkeypatch.setattr(choosing, "FULL", ())
+    monkeypatch.setattr(choosing, "FULL_SANDBOXES", ())
     code, _, err = desk.optimize()
     assert code == 4
     assert "no sandbox works on this machine" in err
@@ -433,7 +433,7 @@ def test_whose_fault_it_was_and_the_same_command_goes_on(desk):
 
 @pytest.mark.parametrize("stopped", ["interrupted", "cancelled"])
 def test_one_that_was_stopped_is_told_that_it_can_go_on(desk, monkeypatch, stopped):
-    monkeypatch.setattr(optimize, "conduct", lambda *_: SimpleNamespace(stopped=stopped))
+    monkeypatch.setattr(optimize, "execute_study", lambda *_: SimpleNamespace(stopped=stopped))
     code, out, err = desk.optimize("--unsandboxed", asking=NOTHING)
     assert (code, out) == (130, "")
     told = f"interrupted; {optimize.KEPT}\n"

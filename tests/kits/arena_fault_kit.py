@@ -136,7 +136,7 @@ from pathlib import Path
 from fairtrial.sandbox import selection as choosing
 from fairtrial.sandbox import host_lock as quiet
 quiet.HOST_FOLDER, sandboxes = Path(sys.argv[1]), sys.argv[2].split(",")
-choosing.FULL_SANDBOXES = tuple(each for each in choosing.FULL if each.name in sandboxes)
+choosing.FULL_SANDBOXES = tuple(each for each in choosing.FULL_SANDBOXES if each.name in sandboxes)
 del sys.argv[1:3]
 from fairtrial.cli.main import main
 main()

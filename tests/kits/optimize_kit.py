@@ -31,6 +31,7 @@ from fairtrial.arena import (
     CheckStarted,
     TimingProgress,
 )
+from fairtrial.arena.delivery import winner
 from fairtrial.arena.timing import function_benchmark as calls
 from fairtrial.arena.timing.bench import SessionBatch
 from fairtrial.cli import optimize
@@ -192,7 +193,7 @@ def shorten_sessions():
 
     The clock of a busy machine may not tell who is faster, however often it is asked.
     """
-    choose, take_replicate = calls.choose_schedule, Bench._take_replicate
+    choose, take_replicate = calls.choose_schedule, Bench._run_replicate
 
     def choose_short(*given):
         return replace(choose(*given), calls=4, rounds=4)
@@ -203,7 +204,7 @@ def shorten_sessions():
         known = make_session(ratio, benchmark="total", number=number)
         return (replace(known, rejection=taken.rejection),)
 
-    calls.choose_schedule, Bench._take_replicate = choose_short, take_known
+    calls.choose_schedule, Bench._run_replicate = choose_short, take_known
 
 
 def pass_by_event(event):
@@ -229,7 +230,7 @@ def pass_by_event(event):
 def mark_places():
     """Put the places into the code of this process."""
     append, is_time = Journal.append, Scheduler._is_time
-    take_replicate, take_turns = Bench._take_replicate, calls.take_turns
+    take_replicate, take_turns = Bench._run_replicate, calls.take_turns
     opened_proposer, record_events = optimizer.opened_proposer, optimizer.record_events
     sessions = []
 
@@ -271,17 +272,17 @@ def mark_places():
             yield opened
 
     Journal.append, Scheduler._is_time = note_append, note_waiting
-    Bench._take_replicate, calls.take_turns = note_session, note_turns
+    Bench._run_replicate, calls.take_turns = note_session, note_turns
     optimizer.opened_proposer = note_proposer
     optimizer.record_events = lambda record: emit_to_all(record_events(record), pass_by_event)
     surround(calls, "calibrate", "calibrating")
     surround(confirmation, "recheck", "rechecking")
-    surround(confirmation, "coverage", "coverage")
-    surround(confirmation, "profile", "profile")
+    surround(winner, "measure_coverage", "coverage")
+    surround(winner, "profile_winner", "profile")
     surround(engine_run, "export_tables", "tables")
     surround(export, "check_set", "tables written")
     surround(optimize, "write_patch", "patch")
-    surround(optimize, "replacing", "explanation")
+    surround(optimize, "atomic_write", "explanation")
     surround(optimize, "put_on_branch", "branch")
     surround(optimize, "apply_to_tree", "apply")
 

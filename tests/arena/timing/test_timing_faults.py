@@ -213,7 +213,7 @@ def test_a_candidate_that_takes_too_much_memory_while_it_is_timed_is_out(site):
     [
         ("import os; os._exit(0)", Reason.CRASH, "exited with 0"),
         ("import os; os.abort()", Reason.CRASH, "SIGABRT"),
-        ("import os; os.closerange(3, 99)", Reason.CRASH, "left before it was done"),
+        ("import os; os.closerange(3, 99)", Reason.CRASH, "ended before it was done"),
         ("return 7", Reason.DIFFERENT, "gave something else than the base"),
         ("raise KeyError(5)", Reason.DIFFERENT, "KeyError"),
         ("raise SystemExit(0)", Reason.DIFFERENT, "SystemExit"),
@@ -279,14 +279,14 @@ def test_cancelled_in_the_middle_of_a_session(site, monkeypatch, arm, at):  # 17
 
 def test_a_bench_that_is_left_in_the_middle_leaves_nothing(tmp_path, monkeypatch):
     """Sessions under way, the supplier, slots, files: all of it goes with the arena."""
-    before = find_workers("supplier.py")
+    before = find_workers("input_supplier.py")
     with open_site(tmp_path, **({} if WORKING else {"sandbox": "plain"})) as site:
-        assert len(find_workers("supplier.py")) > len(before)
+        assert len(find_workers("input_supplier.py")) > len(before)
         cancel_at(site, monkeypatch, "candidate", (b"G", 2))
         slots = site.bench.base.path.parent
         assert slots.exists()
     assert find_workers() == []
-    assert find_workers("supplier.py") == before
+    assert find_workers("input_supplier.py") == before
     assert not slots.exists()
 
 
@@ -294,7 +294,7 @@ def test_a_supplier_that_is_killed_between_sessions_is_reported(tmp_path):
     with open_site(tmp_path, **({} if WORKING else {"sandbox": "plain"})) as site:
         assert site.run().rejection is None
         (placed,) = site.bench.benchmarks
-        kill(placed.benchmark.supplier.line)
+        kill(placed.benchmark.supplier.channel)
         with pytest.raises(StudyError, match="the process that makes inputs is gone"):
             site.run()
         found = site.call(partial(measure, site.bench, "x", few_changes(FASTER), RULES))
