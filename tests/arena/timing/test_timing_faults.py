@@ -213,7 +213,7 @@ def test_a_candidate_that_takes_too_much_memory_while_it_is_timed_is_out(site):
     [
         ("import os; os._exit(0)", Reason.CRASH, "exited with 0"),
         ("import os; os.abort()", Reason.CRASH, "SIGABRT"),
-        ("import os; os.closerange(3, 99)", Reason.CRASH, "left before it was done"),
+        ("import os; os.closerange(3, 99)", Reason.CRASH, "ended before it was done"),
         ("return 7", Reason.DIFFERENT, "gave something else than the base"),
         ("raise KeyError(5)", Reason.DIFFERENT, "KeyError"),
         ("raise SystemExit(0)", Reason.DIFFERENT, "SystemExit"),
@@ -294,7 +294,7 @@ def test_a_supplier_that_is_killed_between_sessions_is_reported(tmp_path):
     with open_site(tmp_path, **({} if WORKING else {"sandbox": "plain"})) as site:
         assert site.run().rejection is None
         (placed,) = site.bench.benchmarks
-        kill(placed.benchmark.supplier.line)
+        kill(placed.benchmark.supplier.channel)
         with pytest.raises(StudyError, match="the process that makes inputs is gone"):
             site.run()
         found = site.call(partial(measure, site.bench, "x", few_changes(FASTER), RULES))
