@@ -651,7 +651,8 @@ def test_a_slot_that_is_deleted_costs_its_candidate_at_most(site):  # 17
 
 def test_a_warm_server_that_is_killed_is_done_without(site):  # 17
     def kill(run):
-        os.kill(next(pid for pid in run.find("warm_server.py") if pid not in run.inits()), signal.SIGKILL)
+        servers = [pid for pid in run.find("warm_server.py") if pid not in run.inits()]
+        os.kill(servers[0], signal.SIGKILL)
 
     code, verdicts, _ = disturb(site, kill, "right", "wrong")
     assert (code, verdicts) == (0, {"waits": "passed", **JUDGED})
