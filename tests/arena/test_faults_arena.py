@@ -94,7 +94,7 @@ STAGES = {
     "base": lambda run: "running the checks" in run.err,
     "input makers": lambda run: run.find("maker.py"),
     "base at work": lambda run: run.find("worker.py"),
-    "warm start": lambda run: run.find("warm.py"),
+    "warm start": lambda run: run.find("warm_server.py"),
     "canary": lambda run: "making sure" in run.err,
     "candidates": lambda run: run.begun(),
     "end": let_go,
@@ -312,7 +312,7 @@ def test_a_batch_may_be_cancelled_at_any_time_and_all_slots_are_free(site):  # 9
                     async with anyio.create_task_group() as tasks:
                         for item in batch:
                             tasks.start_soon(arena.judge, item)
-                await await_only(site, ["warm.py"])
+                await await_only(site, ["warm_server.py"])
                 found = await arena.judge(numbered(site, 10 * turn + 9))
                 assert (found.verdict, found.rejection) == ("passed", None)
             await meet(site, arena, [1, 2])
@@ -651,7 +651,8 @@ def test_a_slot_that_is_deleted_costs_its_candidate_at_most(site):  # 17
 
 def test_a_warm_server_that_is_killed_is_done_without(site):  # 17
     def kill(run):
-        os.kill(next(pid for pid in run.find("warm.py") if pid not in run.inits()), signal.SIGKILL)
+        servers = [pid for pid in run.find("warm_server.py") if pid not in run.inits()]
+        os.kill(servers[0], signal.SIGKILL)
 
     code, verdicts, _ = disturb(site, kill, "right", "wrong")
     assert (code, verdicts) == (0, {"waits": "passed", **JUDGED})
