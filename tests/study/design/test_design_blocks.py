@@ -72,7 +72,6 @@ def executed(study: Study, conditions: Sequence[Condition]) -> list[tuple[Condit
 
 
 def test_every_block_holds_all_treatments_in_an_order_of_its_own() -> None:
-
     block = Block(name="day", levels=(1, 2, 3, 4))
     orders = in_blocks(build_design(make_study("randomized_block", 8, [block])))
     assert [sorted(order) for order in orders] == [list(range(8))] * 4
@@ -122,7 +121,6 @@ def test_without_blocks_there_is_one_block() -> None:
 
 
 def test_a_block_that_is_added_leaves_the_earlier_ones_as_they_were() -> None:
-
     few = make_study("randomized_block", 6, [Block(name="day", levels=(1, 2))])
     more = make_study("randomized_block", 6, [Block(name="day", levels=(1, 2, 3))])
     assert build_design(more)[:12] == build_design(few)
@@ -286,7 +284,6 @@ def test_every_subject_is_run_in_one_go_and_in_its_sequence(
 
 
 def test_replicates_that_are_added_change_no_earlier_sequence() -> None:
-
     few = make_study("repeated_measures", 5, run_budget=RunBudget(replicates=3))
     more = make_study("repeated_measures", 5, run_budget=RunBudget(replicates=25))
     for early, late in zip(build_design(few), build_design(more), strict=True):
@@ -304,7 +301,6 @@ def test_conditions_stand_in_the_first_subjects_order() -> None:
 
 
 def test_what_constraints_rule_out_is_in_no_sequence() -> None:
-
     rule = Constraint(
         constraint_id="child", description="not for s1", expression="t != 2 or subject != 's1'"
     )

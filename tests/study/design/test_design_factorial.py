@@ -294,7 +294,6 @@ def plan(study: Study) -> tuple[list[Condition], list[RunSpec]]:
 def test_new_levels_and_replicates_keep_every_id_and_seed(
     counts: list[int], days: int, replicates: int, data: st.DataObject
 ) -> None:
-
     kind = data.draw(st.sampled_from(["full_factorial", "randomized_block", "repeated_measures"]))
     spec = DesignSpec(kind=kind, randomize=data.draw(st.booleans()))
     more = [size + data.draw(st.integers(0, 2)) for size in counts]
@@ -324,7 +323,6 @@ def test_new_levels_and_replicates_keep_every_id_and_seed(
 
 
 def test_replicates_of_the_design_multiply_those_of_the_budget() -> None:
-
     study = make_study(
         numbered("a", 2),
         design_spec=DesignSpec(replicates=3),
@@ -346,7 +344,6 @@ def ruled(expression: str, severity: str = "error") -> Study:
 
 
 def test_inadmissible_conditions_are_kept_with_messages_and_never_planned() -> None:
-
     study = ruled("a + b < 2")
     conditions, runs = plan(study)
     assert [c.admissible for c in conditions] == [True, True, True, False]

@@ -202,7 +202,6 @@ def test_every_stratum_of_every_axis_has_one_sample(
 def test_maximin_is_never_worse_than_the_plain_hypercube(
     n: int, dimensions: int, seed: int
 ) -> None:
-
     study = sampled(unit_factors(dimensions), n, seed=seed, criterion="maximin", tries=300)
     before = smallest_distance(points_of(sampled(unit_factors(dimensions), n, seed=seed)))
     after = smallest_distance(points_of(study))

@@ -375,7 +375,6 @@ def write_rows(path: Path, conditions: Sequence[Condition]) -> None:
 
 
 def test_rows_are_added_to_those_that_exist_and_ids_stay(tmp_path: Path) -> None:
-
     factors = [factor("m", *"pqr"), factor("x", 1, 2, 3), factor("on", True, False)]
     blocks = (Block("day", ("mon", "tue")),)
     before = build_design(optimal(factors, 7, blocks=blocks))

@@ -24,7 +24,7 @@ from fairtrial import (
 )
 from fairtrial.study import count_runs, execution_order, summarize_plan
 from fairtrial.study.design import runs as schedule
-from fairtrial.study.model.identity import run_id
+from fairtrial.study.model.identity import run_id_maker
 
 
 def study_of(**changes):
@@ -58,9 +58,7 @@ def test_plan_order_is_conditions_replicates_agents_problems():
 def test_a_run_carries_its_id_its_seed_and_where_it_came_from():
     study = study_of(seed_policy=SeedPolicy(base_seed=5))
     run = planned(study)[0]
-    assert run.run_id == run_id(
-        study_id="s", condition_id=run.condition_id, replicate=1, agent_id="a", problem_id="p"
-    )
+    assert run.run_id == run_id_maker("s", run.condition_id, "a", "p")(1)
     assert run.seed == study.seed_policy.derive_seed("s", run.condition_id, 1, "a:p")
     assert run.execution_metadata == {
         "agent_id": "a",
@@ -107,9 +105,7 @@ def test_a_condition_runner_has_neither_agent_nor_problem():
     study = study_of(condition_runner="m:f")
     run = planned(study)[0]
     assert (run.agent_spec_ref, run.problem_spec_ref, run.problem_id) == (None, None, "")
-    assert run.run_id == run_id(
-        study_id="s", condition_id=run.condition_id, replicate=1, agent_id=None, problem_id=None
-    )
+    assert run.run_id == run_id_maker("s", run.condition_id, None, None)(1)
     assert run.seed == study.seed_policy.derive_seed("s", run.condition_id, 1, "None:None")
 
 

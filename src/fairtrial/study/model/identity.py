@@ -32,20 +32,12 @@ def fingerprint(factors: Mapping[str, Any], blocks: Mapping[str, Any]) -> str:
     return canonical_json({"factors": factors, "blocks": blocks})
 
 
-def condition_id(
-    factors: Mapping[str, Any],
-    blocks: Mapping[str, Any],
-    metadata: Mapping[str, Any] | None = None,
-) -> str:
+def hash_condition(fingerprint: str, metadata: Mapping[str, Any] | None = None) -> str:
     """Return the id of a condition.
 
-    `metadata` distinguishes rows with equal assignments, in designs that number their rows.
+    fingerprint: what it assigns, as text
+    metadata: distinguishes rows with equal assignments, in designs that number their rows
     """
-    return hash_condition(fingerprint(factors, blocks), metadata)
-
-
-def hash_condition(fingerprint: str, metadata: Mapping[str, Any] | None = None) -> str:
-    """Return the id of the condition with a fingerprint (see `condition_id`)."""
     # The keys of canonical JSON are sorted, and "metadata" comes last.
     text = (
         f'{fingerprint[:-1]},"metadata":{canonical_json(metadata)}}}' if metadata else fingerprint
@@ -53,25 +45,14 @@ def hash_condition(fingerprint: str, metadata: Mapping[str, Any] | None = None) 
     return _hash_text("cond", text)
 
 
-def run_id(
-    *,
-    study_id: str,
-    condition_id: str,
-    replicate: int,
-    agent_id: str | None,
-    problem_id: str | None,
-) -> str:
-    """Return the id of a run: one replicate of one agent on one problem under one condition."""
-    return run_id_maker(study_id, condition_id, agent_id, problem_id)(replicate)
-
-
 def run_id_maker(
     study_id: str, condition_id: str, agent_id: str | None, problem_id: str | None
 ) -> Callable[[int], str]:
-    """Return a function that gives a run's id for a replicate (see `run_id`).
+    """Return a function that gives the id of a run for a replicate.
 
-    Runs of a plan differ in little more than the replicate, so the JSON around it is built only
-    once; that is much faster than a call of `json.dumps` for each run.
+    The id is a hash of study, condition, agent, problem and replicate. Runs of a plan differ in
+    little more than the replicate, so the JSON around it is built only once; that is much faster
+    than a call of `json.dumps` for each run.
     """
     head = (
         f'{{"agent_id":{json.dumps(agent_id)},"condition_id":{json.dumps(condition_id)},'
