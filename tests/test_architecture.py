@@ -61,7 +61,7 @@ def parse(path):
 
 @cache
 def imports(path):
-    """(node, module, names) of each first-party import in a file; names are empty for `import x`."""
+    """(node, module, names) of each first-party import; no names for `import x`."""
     found = []
     for node in ast.walk(parse(path)):
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:

@@ -92,10 +92,10 @@ STAGES = {
     "checkout": has_pool("base"),
     "slots": has_pool("1"),
     "base": lambda run: "running the checks" in run.err,
-    "input makers": lambda run: run.find("maker.py"),
-    "base at work": lambda run: run.find("worker.py"),
+    "input makers": lambda run: run.find("input_maker.py"),
+    "base at work": lambda run: run.find("call_worker.py"),
     "warm start": lambda run: run.find("warm_server.py"),
-    "canary": lambda run: "making sure" in run.err,
+    "canary": lambda run: "making sure" in run.err or "Phase.CANARY" in run.err,
     "candidates": lambda run: run.begun(),
     "end": let_go,
 }

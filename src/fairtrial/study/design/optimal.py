@@ -146,7 +146,7 @@ class DOptimal(Record):
                 raise StudyError(
                     Mistake(
                         ("design_spec", "options", "restarts"),
-                        f"{product} is {format_count(size)}; {limit:,} is the most that is searched",
+                        f"{product} is {format_count(size)}; at most {limit:,} is searched",
                         "use fewer rows, restarts or levels, or a smaller model",
                     )
                 )
