@@ -29,7 +29,7 @@ AGENT = "optimiser"
 """The name of the study's agent. Ids and seeds of runs follow from it, so it must not change."""
 PLUGIN, OLDER_PLUGINS = "optimize", ("optimise",)
 PROPOSER_OPTIONS = ("proposer", "proposer_options")
-"""The options that replies depend on; an optimization can be resumed with others of the rest."""
+"""The options that replies depend on; others may differ on resume."""
 
 
 def _list_flags() -> dict[str, tuple[Field[Any], OptionFlag]]:
@@ -47,8 +47,8 @@ def optimizer_options(command: Callable[..., Any]) -> Callable[..., Any]:
             multiple=True,
             metavar="NAME=VALUE",
             callback=lambda context, parameter, given: read_options(given),
-            help="An option of that agent: --option model=... ; the value is read as JSON if it is "
-            "any.",
+            help="An option of that agent: --option model=... ; a value that is valid JSON is read "
+            "as such.",
         ),
     )
     for decorate in reversed(decorators):

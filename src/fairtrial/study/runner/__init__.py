@@ -1,1 +1,1 @@
-"""Studies, run: `run.py` is the straight line from a study to its results."""
+"""Run studies: `run.py` leads from a study to its results."""

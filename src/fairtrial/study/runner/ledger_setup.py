@@ -41,7 +41,7 @@ def store_plan(
     settings: RunSettings,
     problem_fingerprints: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> array[int]:
-    """Store the plan in the ledger; returns the order of execution: the plan index for each index.
+    """Store the plan in the ledger; return the plan index for each execution index.
 
     Raises `LedgerError` for a ledger with results unless the study is to be resumed, and for one of
     a different study unless the changes are accepted. Changes after results were known (of claims,
@@ -180,7 +180,7 @@ def make_attempt_counter(ledger: Ledger) -> Callable[[int], int]:
     Only runs up to the highest index of earlier sessions can have attempts; those that were killed
     have left only events.
     """
-    tables = ("results", "attempts", "events")
+    tables = ("results", "attempts", "events")  # their column `turn` is the execution index
     query = " UNION ALL ".join(f"SELECT max(turn) AS turn FROM {name}" for name in tables)
     highest = _query_value(ledger, f"SELECT max(turn) FROM ({query})")
     if highest is None:

@@ -36,7 +36,7 @@ class PreparedStudy:
     plan: its runs
     bindings: its agents and problems
     executor: where runs execute
-    slots: how many of them at once
+    slots: how many runs execute at once (not the slots of an arena)
     """
 
     study: Study

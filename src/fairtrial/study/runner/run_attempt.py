@@ -1,6 +1,7 @@
 """Attempt one run: call the agent, evaluate its output, and return the outcome.
 
-This has the only broad `except`: whatever the subject's code does, an attempt has an outcome.
+`StudyWork.attempt` catches everything but KeyboardInterrupt: whatever the subject's code does, an
+attempt has an outcome.
 """
 
 from __future__ import annotations
