@@ -363,8 +363,8 @@ def assert_nothing_done(desk):
     [
         (("--agent", "nobody"), "there is no proposer 'nobody'; known: chat, codemod, command"),
         (("--agent", "codemods"), "did you mean 'codemod'?"),
-        (("--option", "colour=red"), "--agent codemod --option colour: unknown key; known: "),
-        (("--option", "colour"), "--option: expected NAME=VALUE, got 'colour'"),
+        (("--option", "color=red"), "--agent codemod --option color: unknown key; known: "),
+        (("--option", "color"), "--option: expected NAME=VALUE, got 'color'"),
         (("--option", "=red"), "--option: expected NAME=VALUE, got '=red'"),
         (("--agent", "function"), "--agent function: 'use' is missing"),
         (("--agent", "function", "--option", "use=proposing:gone"), "has no 'gone'"),

@@ -193,8 +193,8 @@ def test_without_anything_timed_the_table_is_as_before(show):
 def test_only_the_verdict_has_its_colour(monkeypatch):
     rows = [verdicts.row_of(judged(measurement=measured(SLOWER, estimate(0.9, 0.8, 0.95))))]
     for width in (80, 200):
-        before, verdict, after, colour = list(verdict_rows.lay_out(rows, width))[2]
-        assert (verdict.strip(), colour) == ("slower", "red")
+        before, verdict, after, color = list(verdict_rows.lay_out(rows, width))[2]
+        assert (verdict.strip(), color) == ("slower", "red")
         assert "0.90x" in after
         assert before.startswith("deque.diff")
     monkeypatch.setenv("NO_COLOR", "1")

@@ -59,7 +59,7 @@ def confirm(monkeypatch):
 def test_who_is_out_is_told_with_what_the_fresh_look_said(confirm):
     confirmed, events = confirm(timed=[SAME, GOOD, GOOD], checked=[None, WRONG, None])
     assert confirmed.winner.id == "2.0"
-    assert [note[:34] for note in confirmed.winner.finding.notes] == [
+    assert [note[:34] for note in confirmed.winner.evidence.notes] == [
         "0.0 looked better, and is out: mea",
         "1.0 looked better, and is out: on ",
     ]
@@ -89,7 +89,7 @@ def test_a_fresh_look_that_fails_through_no_fault_of_his_is_no_reason_to_take_th
         confirm(timed=[lost, GOOD], checked=[None, None])
     confirmed, _ = confirm(timed=[GOOD], checked=[lost])
     assert (confirmed.winner.id, confirmed.dropped) == ("0.0", {})
-    assert confirmed.winner.finding.notes == ("no room",)
+    assert confirmed.winner.evidence.notes == ("no room",)
 
 
 def test_it_is_said_why_the_one_that_looked_fastest_is_not_the_first(confirm):

@@ -133,7 +133,7 @@ def test_candidates_are_repaired_refined_and_the_best_is_confirmed(problem, tmp_
     assert winner.estimate.low > 1
     assert (
         "+    return sum([i for i in range(n) for _ in range("
-        in winner.finding.edits.patch.decode()
+        in winner.evidence.edits.patch.decode()
     )
     assert scheduler.spent.tokens == 110 * len(script.asked)
 

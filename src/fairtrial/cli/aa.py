@@ -19,7 +19,7 @@ from fairtrial.arena import (
     read_problem,
 )
 from fairtrial.cli.event_text import print_event
-from fairtrial.cli.interrupts import run_until_told
+from fairtrial.cli.interrupts import run_interruptible
 from fairtrial.cli.output import (
     json_option,
     print_json,
@@ -38,7 +38,7 @@ from fairtrial.core import ignore_event, on_one_line
 @click.command(
     name="aa",
     epilog="Example: fairtrial aa --builtin",
-    short_help="Time the base against itself: what can this machine see?",
+    short_help="Time the base against itself: detectable effects.",
 )
 @click.argument("problem", type=click.Path(path_type=Path), metavar="[PROBLEM]", required=False)
 @click.option("--builtin", is_flag=True, help="Time three functions that come with fairtrial.")
@@ -111,7 +111,7 @@ def command(
             settings=settings,
             progress=told,
         )
-        found = run_until_told(work)
+        found = run_interruptible(work)
     measured = {f"aa-{number}": each for number, each in enumerate(found.measurements, 1)}
     save_timings(measured, samples, plot, found.min_effect)
     if as_json:

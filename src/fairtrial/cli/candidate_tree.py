@@ -14,7 +14,7 @@ import click
 from fairtrial.arena import Estimate, Verdict, estimate_text
 from fairtrial.cli.output import fold, harmless, print_wrapped, style
 from fairtrial.cli.table import GAP
-from fairtrial.cli.timing_text import COLOURS
+from fairtrial.cli.timing_text import COLORS
 from fairtrial.core import Mistake, StudyError, on_one_line
 from fairtrial.optimize import OptimizationResult
 from fairtrial.study import Results, RunResult, Study, open_results, select_assignments
@@ -107,7 +107,7 @@ def _descend(rows: Sequence[Row], parent: str | None, depth: int) -> Iterator[tu
 
 def _print_row(row: Row, depth: int, final: str) -> None:
     verdict = row["verdict"] or ""
-    color = COLOURS.get(Verdict(verdict)) if verdict else None
+    color = COLORS.get(Verdict(verdict)) if verdict else None
     why = row["reason"] or estimate_text(read_estimate(row))
     if row["duplicate_of"]:
         why = f"same as {row['duplicate_of']}"

@@ -18,7 +18,7 @@ from fairtrial.arena import (
     read_problem,
 )
 from fairtrial.cli.event_text import print_event
-from fairtrial.cli.interrupts import run_until_told
+from fairtrial.cli.interrupts import run_interruptible
 from fairtrial.cli.output import (
     json_option,
     print_json,
@@ -79,7 +79,7 @@ def command(
         tell(f"{sessions} sessions, {estimate_text(estimate)}")
 
     work = partial(compare_candidates, loaded, first, second, settings=settings, timed=timed)
-    found = run_until_told(work)
+    found = run_interruptible(work)
     if found.measurement is not None:
         measured = {f"{found.second.name} against {found.first.name}": found.measurement}
         save_timings(measured, samples, plot, loaded.min_effect)

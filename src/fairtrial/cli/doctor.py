@@ -16,13 +16,13 @@ from fairtrial.arena import (
     check_clock,
     survey_machine,
 )
-from fairtrial.cli.interrupts import run_until_told
+from fairtrial.cli.interrupts import run_interruptible
 from fairtrial.cli.output import fold, json_option, note, print_json, print_wrapped, style
 from fairtrial.cli.timing_text import percent_text
 from fairtrial.core import FairtrialError
 from fairtrial.sandbox import HostFact, HostSurvey
 
-COLOURS = {"yes": "green", "partly": "yellow", "no": "red"}
+COLORS = {"yes": "green", "partly": "yellow", "no": "red"}
 NOT_FULL = 4
 SECONDS, GOOD_EFFECT = 5.0, 0.05
 REMEDY = " " * 10
@@ -31,7 +31,7 @@ REMEDY = " " * 10
 @click.command(
     name="doctor",
     epilog="Example: fairtrial doctor",
-    short_help="Say what this machine can enforce, and how to get the rest.",
+    short_help="Show what this machine can enforce and how well it can time.",
 )
 @json_option
 @click.option("--quick", is_flag=True, help="Time nothing: the visible effect isn't told then.")
@@ -62,7 +62,7 @@ def look_at_visible_effect() -> HostFact:
     try:
         with builtin_problem("words") as problem:
             work = partial(check_clock, problem, comparisons=99, most_s=SECONDS, settings=settings)
-            found = run_until_told(work)
+            found = run_interruptible(work)
     except FairtrialError as error:
         return HostFact(name, "no", f"nothing could be timed: {error}")
     told = f"{len(found.statistics)} sessions of {found.session_s:.2f} s"
@@ -104,7 +104,7 @@ def _print_fact(fact: HostFact, width: int) -> None:
     margin = " " * (len("partly") + 2 + width + 2)
     status = fact.status.ljust(len("partly"))
     text = fold(f"{status}  {fact.name.ljust(width)}  {fact.detail}", "", margin)
-    click.echo(style(status, fg=COLOURS[fact.status], bold=True) + text.removeprefix(status))
+    click.echo(style(status, fg=COLORS[fact.status], bold=True) + text.removeprefix(status))
     for line in fact.remedy.splitlines():
         if line.startswith("$ "):
             click.echo(f"{REMEDY}{style(line, bold=True)}")  # not folded: people copy it

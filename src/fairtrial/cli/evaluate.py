@@ -21,11 +21,11 @@ from fairtrial.arena import (
     read_problem,
 )
 from fairtrial.cli.evaluate_progress import EvaluationProgress, make_display
-from fairtrial.cli.interrupts import run_until_told
+from fairtrial.cli.interrupts import run_interruptible
 from fairtrial.cli.output import (
     count,
     json_option,
-    labelled,
+    labeled,
     note,
     print_json,
     shown_path,
@@ -135,7 +135,7 @@ def command(
     except (FairtrialError, OSError) as error:
         if not as_json:
             raise
-        note(labelled("error", str(error), "red"))
+        note(labeled("error", str(error), "red"))
         return error.exit_code if isinstance(error, FairtrialError) else StudyError.exit_code
     if evaluation.is_complete:
         return 0
@@ -170,7 +170,7 @@ def _evaluate(
     slots: int | None,
     settings: ArenaSettings,
 ) -> Evaluation:
-    return run_until_told(
+    return run_interruptible(
         partial(
             evaluate_candidates,
             problem,

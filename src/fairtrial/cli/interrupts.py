@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def run_until_told(work: Callable[[], Awaitable[T]]) -> T:
+def run_interruptible(work: Callable[[], Awaitable[T]]) -> T:
     """Run asynchronous work and return its result; SIGINT, SIGTERM and SIGHUP cancel it.
 
     Raises KeyboardInterrupt if a signal cancelled it. Further signals are ignored, since cleaning

@@ -29,7 +29,7 @@ COMMANDS = {
     "resume": ("fairtrial.cli.run:resume", "Resume a study that was stopped."),
     "retry": ("fairtrial.cli.run:retry", "Repeat runs that broke or failed."),
     "status": ("fairtrial.cli.status:command", "Show the progress of a study."),
-    "show": ("fairtrial.cli.show:command", "Show all that is known of one run."),
+    "show": ("fairtrial.cli.show:command", "Show one run, or the candidates of an optimization."),
     "pause": ("fairtrial.cli.control:pause", "Pause a running study."),
     "cancel": ("fairtrial.cli.control:cancel", "Stop a running study; finished runs are kept."),
     "report": ("fairtrial.cli.report:command", "Test the hypotheses and write the report."),
@@ -38,12 +38,18 @@ COMMANDS = {
     "bundle": ("fairtrial.cli.bundle:command", "Pack a study's results, or verify a bundle."),
     "evaluate": ("fairtrial.cli.evaluate:command", "Judge code candidates against their base."),
     "compare": ("fairtrial.cli.compare:command", "Time one candidate against another."),
-    "aa": ("fairtrial.cli.aa:command", "Time the base against itself: what can this machine see?"),
-    "optimize": ("fairtrial.cli.optimize:command", "Look for faster code, and prove it."),
+    "aa": (
+        "fairtrial.cli.aa:command",
+        "Time the base against itself: detectable effects.",
+    ),
+    "optimize": (
+        "fairtrial.cli.optimize:command",
+        "Search for faster code and confirm the winner.",
+    ),
     "clean": ("fairtrial.cli.clean:command", "Show and remove what killed runs left on disk."),
     "doctor": (
         "fairtrial.cli.doctor:command",
-        "Say what this machine can enforce, and how to get the rest.",
+        "Show what this machine can enforce and how well it can time.",
     ),
     "doe": ("fairtrial.cli.doe:command", "Generate a design table without a study."),
     "schema": ("fairtrial.cli.schema:command", "Print the JSON Schema of study files."),
@@ -235,10 +241,10 @@ def _report(error: FairtrialError, as_json: bool) -> None:
         ]
         _print_json_error(str(error), details)
         return
-    from fairtrial.cli.output import labelled
+    from fairtrial.cli.output import labeled
 
     for line in str(error).splitlines()[:SHOWN_MISTAKES]:
-        click.echo(labelled("error", line, "red"), err=True)
+        click.echo(labeled("error", line, "red"), err=True)
     if len(mistakes) > 1:
         shown = f"; the first {SHOWN_MISTAKES} are shown" if len(mistakes) > SHOWN_MISTAKES else ""
         click.echo(f"{len(mistakes):,} mistakes{shown}", err=True)

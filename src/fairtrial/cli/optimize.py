@@ -24,7 +24,7 @@ from fairtrial.arena import (
     timing_rules,
     write_patch,
 )
-from fairtrial.cli.interrupts import run_until_told
+from fairtrial.cli.interrupts import run_interruptible
 from fairtrial.cli.optimize_errors import explain_failure, refer_to_flags
 from fairtrial.cli.optimize_folder import choose_folder, is_outdated, may_change_study
 from fairtrial.cli.optimize_progress import make_display
@@ -53,7 +53,7 @@ MOST_MISSING = 3
 @click.command(
     name="optimize",
     epilog="Example: fairtrial optimize problem.yaml --max-candidates 8",
-    short_help="Look for faster code, and prove it.",
+    short_help="Search for faster code and confirm the winner.",
 )
 @click.argument("problem", type=click.Path(path_type=Path), metavar="PROBLEM")
 @optimizer_options
@@ -71,7 +71,7 @@ def command(
     as_json: bool,
     **given: Any,
 ) -> int:
-    """Look for faster code: an agent proposes, candidates are judged, timed, repaired, refined.
+    """Search for faster code: an agent proposes, candidates are judged, timed, repaired, refined.
 
     Your files are never touched unless you say --apply: the best candidate is written as a patch,
     with an explanation. Stopped in whatever way, the same command goes on where it was; nothing is
@@ -156,8 +156,8 @@ def _refuse_early(path: Path, problem: CodeProblem, branch: str | None, unsandbo
     require_editable_files(problem, str(path))
     find_sandbox(problem.sandbox, unsandboxed=unsandboxed)
     if branch is not None:
-        top = run_until_told(partial(find_top, problem.folder / problem.repo))
-        run_until_told(partial(check_branch, top, branch))
+        top = run_interruptible(partial(find_top, problem.folder / problem.repo))
+        run_interruptible(partial(check_branch, top, branch))
 
 
 def _deliver(
@@ -175,14 +175,14 @@ def _deliver(
     with atomic_write(folder / EXPLANATION) as file:
         file.write(result.explanation)
     done = []
-    top = run_until_told(partial(find_top, problem.folder / problem.repo))
+    top = run_interruptible(partial(find_top, problem.folder / problem.repo))
     if applies:
-        done += run_until_told(partial(apply_to_tree, top, edits, folder / PATCH)).describe()
+        done += run_interruptible(partial(apply_to_tree, top, edits, folder / PATCH)).describe()
     if branch is not None:
         ratio = estimate_text(result.estimate).partition(" ")[0]
         title = f"{problem.problem_id}: {ratio} as fast"
         message = f"{title}\n\n{as_message(result.explanation)}"
-        branched = run_until_told(partial(put_on_branch, top, branch, edits, message))
+        branched = run_interruptible(partial(put_on_branch, top, branch, edits, message))
         done.append(f"branch {branched.branch} is at {branched.commit[:12]}")
         if branched.merged:
             files = ", ".join(branched.merged)

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from fairtrial.arena import CodeProblem, take_snapshot
-from fairtrial.cli.interrupts import run_until_told
+from fairtrial.cli.interrupts import run_interruptible
 from fairtrial.cli.optimize_study import AGENT, PLUGIN, PROPOSER_OPTIONS, find_problem
 from fairtrial.core import LedgerError, Mistake, StudyError, on_one_line
 from fairtrial.optimize import OptimizationResult, modernize_options, problem_fingerprint
@@ -166,7 +166,7 @@ def _is_for_another_problem(content: _FolderContent, problem: CodeProblem) -> bo
 
 def _is_for_another_base(content: _FolderContent, problem: CodeProblem) -> bool:
     result = content.result
-    return result is not None and result.tree != run_until_told(partial(_compute_tree, problem))
+    return result is not None and result.tree != run_interruptible(partial(_compute_tree, problem))
 
 
 async def _compute_tree(problem: CodeProblem) -> str:

@@ -14,7 +14,7 @@ from fairtrial.arena import CandidateJudged, CheckStarted, TimingProgress, estim
 from fairtrial.cli.event_text import describe_event
 from fairtrial.cli.live_display import Canvas, CurrentActivity, can_draw
 from fairtrial.cli.output import count, fold, style
-from fairtrial.cli.timing_text import COLOURS, verdict_text
+from fairtrial.cli.timing_text import COLORS, verdict_text
 from fairtrial.core import Emit, Event, Remark, ignore_event, on_one_line
 from fairtrial.optimize import (
     CandidateDropped,
@@ -103,7 +103,7 @@ class ProgressLog:
     def _log_judged(self, event: CandidateJudged) -> None:
         id, judgement = event.candidate_id, event.judgement
         rejection, measured = judgement.rejection, judgement.measurement
-        color = COLOURS[judgement.verdict]
+        color = COLORS[judgement.verdict]
         if rejection is not None:
             reason = f"{rejection.reason.value}: {rejection.message}"
             self.print(f"{id}  {judgement.verdict.value}: {reason}", color)

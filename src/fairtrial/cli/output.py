@@ -91,7 +91,7 @@ def count(number: int, what: str) -> str:
 
 
 def style(text: str, **how: Any) -> str:
-    """Colour and weight, unless NO_COLOR asks for neither; click drops them off a terminal."""
+    """Color and weight, unless NO_COLOR asks for neither; click drops them off a terminal."""
     return text if os.environ.get("NO_COLOR") else click.style(text, **how)
 
 
@@ -121,14 +121,14 @@ def note(text: str) -> None:
 def warn(lines: Iterable[str]) -> None:
     """Warnings, one a line, on standard error."""
     for line in lines:
-        note(labelled("warning", line, "yellow"))
+        note(labeled("warning", line, "yellow"))
 
 
-def labelled(label: str, line: str, colour: str) -> str:
-    """`error: ...` in colour; folded on a terminal, where a log and `grep` want one line."""
+def labeled(label: str, line: str, color: str) -> str:
+    """`error: ...` in color; folded on a terminal, where a log and `grep` want one line."""
     text = f"{label}: {line}"
     text = fold(text, "", "  ") if sys.stderr.isatty() else text
-    return style(label, fg=colour, bold=True) + text.removeprefix(label)
+    return style(label, fg=color, bold=True) + text.removeprefix(label)
 
 
 def print_facts(facts: Mapping[str, Any]) -> None:

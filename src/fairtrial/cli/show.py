@@ -40,7 +40,7 @@ LONGEST_EVENT, LONGEST_TEXT = 100, 300
 @click.command(
     name="show",
     epilog="Example: fairtrial show artifacts/my-study run-044df4e33bdd",
-    short_help="Show all that is known of one run.",
+    short_help="Show one run, or the candidates of an optimization.",
 )
 @folder_argument
 @click.argument("what", metavar="[RUN_ID|CANDIDATE]", required=False)

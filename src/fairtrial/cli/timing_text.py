@@ -35,7 +35,7 @@ SAME_COUNT = 0.01
 OUT_OF_RACE = "out of the race"
 """How the note on a candidate begins that can't win any more."""
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
-COLOURS = {
+COLORS = {
     Verdict.PASSED: "green",
     Verdict.FASTER: "green",
     Verdict.REJECTED: "red",
@@ -145,11 +145,11 @@ def has_lost(measurement: Measurement) -> bool:
 
 
 def measurement_lines(measurement: Measurement) -> Iterator[str]:
-    """All that is to be said of a candidate that was timed, folded, with colours."""
+    """All that is to be said of a candidate that was timed, folded, with colors."""
     label, why = advice(measurement)
-    colour = {"adopt": "green", "don't adopt": "red"}.get(label, "yellow")
+    color = {"adopt": "green", "don't adopt": "red"}.get(label, "yellow")
     folded = fold(f"{label}: {on_one_line(why, LONGEST_NOTE)}", "  ", "    ")
-    yield "  " + style(label, fg=colour, bold=True) + folded[2:].removeprefix(label)
+    yield "  " + style(label, fg=color, bold=True) + folded[2:].removeprefix(label)
     yield from remark_lines(measurement)
 
 
@@ -171,7 +171,7 @@ def benchmark_lines(timings: Sequence[Timing]) -> Iterator[str]:
     names = [cut_cell(on_one_line(each.benchmark, 400), longest) for each in timings]
     width = max(map(cell_width, names))
     for timing, name, ratio, base in zip(timings, names, ratios, bases, strict=True):
-        verdict = style(timing.verdict.value.ljust(verdicts), fg=COLOURS[timing.verdict])
+        verdict = style(timing.verdict.value.ljust(verdicts), fg=COLORS[timing.verdict])
         line = [pad_cell(name, width), verdict, ratio.ljust(speeds), base]
         yield f"    {GAP.join(line)}".rstrip()
 

@@ -19,12 +19,12 @@ FIGURES = ("sessions", "time", "timing", "memory")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A candidate in the table; its colour is the verdict's.
+    """A candidate in the table; its color is the verdict's.
 
     name, verdict: in every table
     why: why it is out, or what the verdict rests on
     time: how long its checks took
-    colour: of the verdict
+    color: of the verdict
     speed: its ratio with the interval
     sessions: what that rests on
     timing: how long it was timed
@@ -35,7 +35,7 @@ class Row:
     verdict: str
     why: str = ""
     time: str = ""
-    colour: str | None = None
+    color: str | None = None
     speed: str = ""
     sessions: str = ""
     timing: str = ""
@@ -50,7 +50,7 @@ Line = tuple[str, str, str, str | None]
 
 
 def lay_out(rows: Sequence[Row], width: int | None, *, folded: bool = True) -> Iterator[Line]:
-    """Lines of the table, each in three parts, of which the second has the colour that follows.
+    """Lines of the table, each in three parts, of which the second has the color that follows.
 
     What is too long for `width` is continued on further lines if `folded`, else cut. Without a
     width each row is one line. Once a candidate was timed there are more columns; if they don't
@@ -105,7 +105,7 @@ def _lay_out(
                 pad_cell(cut_cell(one.name, names), names) + GAP,
                 pad_cell(one.verdict, widths["verdict"]),
                 (ends + _cells(one, after, widths)).rstrip(),
-                one.colour,
+                one.color,
             )
         if row is rows[0]:
             total = _room([names, whys, *widths.values()]) - len(GAP)
@@ -132,7 +132,7 @@ def _lay_out_in_two(rows: Sequence[Row], width: int) -> Iterator[Line]:
             pad_cell(cut_cell(row.name, names), names) + GAP,
             pad_cell(row.verdict, widths["verdict"]),
             _cells(row, columns, widths).rstrip(),
-            row.colour,
+            row.color,
         )
         if row is rows[0]:
             yield rule_mark() * (names + _room(widths.values())), "", "", None

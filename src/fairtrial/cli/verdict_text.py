@@ -24,7 +24,7 @@ from fairtrial.arena import (
 from fairtrial.cli.output import count, fold, print_wrapped, style
 from fairtrial.cli.table import cut_cell
 from fairtrial.cli.timing_text import (
-    COLOURS,
+    COLORS,
     print_measurement,
     replicates,
     timed_memory_mb,
@@ -49,7 +49,7 @@ def row_of(judgement: Judgement) -> Row:
         judgement.verdict.value,
         _why(judgement),
         taken,
-        COLOURS[judgement.verdict],
+        COLORS[judgement.verdict],
     )
     peak_mb, timed = judgement.peak_rss_mb, judgement.measurement
     if timed is not None:
@@ -90,11 +90,11 @@ def print_verdicts(judgements: Sequence[Judgement]) -> None:
     is_known = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal()
     width = shutil.get_terminal_size().columns if is_known else None
     for number, line in enumerate(lay_out([row_of(each) for each in judgements], width)):
-        before, verdict, after, colour = line
+        before, verdict, after, color = line
         if number == 0:
             click.echo(style(before + verdict + after, bold=True))
         else:
-            text = before + (style(verdict, fg=colour) if colour else verdict) + after
+            text = before + (style(verdict, fg=color) if color else verdict) + after
             click.echo(text.rstrip())
 
 

@@ -36,22 +36,22 @@ class Winner:
     """The confirmed best candidate.
 
     id: its id in the tree
-    finding: the evidence for it
+    evidence: the evidence for it
     """
 
     id: str
-    finding: WinnerEvidence
+    evidence: WinnerEvidence
 
     @property
     def estimate(self) -> Estimate:
         """Its speed relative to the base, by fresh sessions alone."""
-        assert self.finding.measurement.estimate is not None
-        return self.finding.measurement.estimate
+        assert self.evidence.measurement.estimate is not None
+        return self.evidence.measurement.estimate
 
     @property
     def explanation(self) -> str:
         """Its description for a pull request."""
-        return self.finding.explain()
+        return self.evidence.explain()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +87,10 @@ async def confirm_winner(
             if rejection is None or rejection.reason == Reason.EVALUATOR:
                 doubts = () if rejection is None else (rejection.message,)
                 emit(PhaseStarted(Phase.PROFILE, entry.id))
-                finding = await _gather_evidence(scheduler, arena, entry, measured, doubts)
+                evidence = await _gather_evidence(scheduler, arena, entry, measured, doubts)
                 losers = (f"{id} looked better, and is out: {why}" for id, why in dropped.items())
-                finding = replace(finding, notes=(*doubts, *losers))
-                return Confirmation(Winner(entry.id, finding), dropped)
+                evidence = replace(evidence, notes=(*doubts, *losers))
+                return Confirmation(Winner(entry.id, evidence), dropped)
             dropped[entry.id] = f"on inputs that nobody has seen, {rejection.message}"
         else:
             dropped[entry.id] = measured
@@ -177,7 +177,7 @@ def make_result(scheduler: Scheduler, confirmation: Confirmation) -> Optimizatio
         result,
         best=winner.id,
         estimate=winner.estimate,
-        edits=winner.finding.edits,
+        edits=winner.evidence.edits,
         explanation=winner.explanation,
     )
 

@@ -325,7 +325,7 @@ def test_without_valgrind_nothing_is_run(monkeypatch, tmp_path, module, argument
     (tmp_path / "c.diff").write_text("--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-1\n+2\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(module, "run_until_told", run)
+    monkeypatch.setattr(module, "run_interruptible", run)
     given = ["p.yaml", *arguments, "--instructions"]
     done = CliRunner().invoke(module.command, given, standalone_mode=False)
     assert isinstance(done.exception, StudyError)
