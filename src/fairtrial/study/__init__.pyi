@@ -111,6 +111,7 @@ from fairtrial.study.model.hypotheses import (
     Mediator as Mediator,
     Moderator as Moderator,
     OutcomeSpec as OutcomeSpec,
+    Stopping as Stopping,
 )
 from fairtrial.study.model.runs import (
     Assignment as Assignment,

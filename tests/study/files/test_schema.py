@@ -154,6 +154,7 @@ SAMPLES: dict[str, Any] = {
     "DesignSpec": WHOLE["design_spec"],
     "OutcomeSpec": WHOLE["outcomes"][0],
     "AnalysisPlan": WHOLE["analysis_plans"][0],
+    "Stopping": {"looks": 3, "spending": "pocock"},
     "RunBudget": WHOLE["run_budget"],
     "SeedPolicy": WHOLE["seed_policy"],
     "AgentBinding": WHOLE["agents"]["a"],

@@ -52,11 +52,11 @@ RECORDS = {
     ),
     OutcomeSpec: (
         "name source_table column aggregation derivation primary expected_type "
-        "missing_data_policy description sd"
+        "missing_data_policy description sd icc slope_sd"
     ),
     AnalysisPlan: (
         "analysis_plan_id hypothesis_ids tests outcomes covariates random_effects filters "
-        "multiple_comparison_policy plots export_tables notes"
+        "multiple_comparison_policy plots export_tables notes generalize stopping"
     ),
     RunBudget: (
         "replicates max_runs parallelism fail_fast timeout_s retries max_cost_usd max_tokens "

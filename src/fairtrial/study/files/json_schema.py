@@ -28,6 +28,7 @@ from fairtrial.study.model.hypotheses import (
     Mediator,
     Moderator,
     OutcomeSpec,
+    Stopping,
 )
 from fairtrial.study.model.study import (
     SEED_STRATEGIES,
@@ -73,12 +74,19 @@ _RULES: dict[type[Any], dict[str, Schema]] = {
     Contrast: {"left": _NOT_BLANK, "right": _NOT_BLANK},
     Moderator: {"name": _NOT_BLANK},
     Mediator: {"name": _NOT_BLANK},
-    OutcomeSpec: {"name": _NOT_BLANK, "source_table": _NOT_BLANK, "sd": _ABOVE_ZERO},
+    OutcomeSpec: {
+        "name": _NOT_BLANK,
+        "source_table": _NOT_BLANK,
+        "sd": _ABOVE_ZERO,
+        "icc": {"minimum": 0, "exclusiveMaximum": 1},
+        "slope_sd": _FROM_ZERO,
+    },
     AnalysisPlan: {
         "analysis_plan_id": _NOT_BLANK,
         "hypothesis_ids": _NOT_EMPTY,
         "tests": _NOT_EMPTY,
     },
+    Stopping: {"looks": _FROM_ONE, "min_problems": {"minimum": 2}},
     RunBudget: {
         "replicates": _FROM_ONE,
         "max_runs": _FROM_ONE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from fairtrial.core import FieldPath, Mistake, Record, blank_mistakes
 
@@ -168,6 +168,9 @@ class OutcomeSpec(Record):
     missing_data_policy: how runs without a value are treated
     description: what it measures
     sd: its standard deviation, if known; minimum effects are then in its own units
+    icc: the share of its variance that lies between problems, if known; used for power
+    slope_sd: the standard deviation of the effect between problems, in the units of the minimum
+        effect, if known; used for power
     """
 
     name: str
@@ -180,6 +183,8 @@ class OutcomeSpec(Record):
     missing_data_policy: str = "drop"
     description: str = ""
     sd: float | None = None
+    icc: float | None = None
+    slope_sd: float | None = None
 
     def _derive(self) -> None:
         if not self.column:
@@ -189,6 +194,33 @@ class OutcomeSpec(Record):
         yield from blank_mistakes(name=self.name, source_table=self.source_table)
         if self.sd is not None and self.sd <= 0:
             yield Mistake(("sd",), f"must be above 0, got {self.sd:g}")
+        if self.icc is not None and not 0 <= self.icc < 1:
+            yield Mistake(("icc",), f"must be 0 or more and below 1, got {self.icc:g}")
+        if self.slope_sd is not None and self.slope_sd < 0:
+            yield Mistake(("slope_sd",), f"must be 0 or more, got {self.slope_sd:g}")
+
+
+@dataclass(frozen=True, slots=True)
+class Stopping(Record):
+    """When a study may stop early: planned interim looks that test the claims of a plan.
+
+    looks: the number of planned looks, the last one at the end
+    spending: how the significance level is spent over the looks: obrien_fleming or pocock; or
+        anytime, for confidence sequences that allow a look at any time
+    futility: whether a claim also stops when it can hardly be shown any more
+    min_problems: the fewest problems that a look must have seen
+    """
+
+    looks: int = 5
+    spending: Literal["obrien_fleming", "pocock", "anytime"] = "obrien_fleming"
+    futility: bool = True
+    min_problems: int | None = None
+
+    def _mistakes(self) -> Iterator[Mistake]:
+        for name, least in (("looks", 1), ("min_problems", 2)):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                yield Mistake((name,), f"must be {least} or more, got {value}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +239,9 @@ class AnalysisPlan(Record):
     plots: names of plots for other tools that read the study; fairtrial doesn't use them
     export_tables: names of tables for other tools that read the study; fairtrial doesn't use them
     notes: any further text
+    generalize: whether the claims are about problems like those of the study (`problems`, so that
+        effects vary between problems), or about exactly these (`these_problems_only`)
+    stopping: when the study may stop early; by default only at its end
     """
 
     analysis_plan_id: str
@@ -220,6 +255,8 @@ class AnalysisPlan(Record):
     plots: tuple[str, ...] = ()
     export_tables: tuple[str, ...] = ()
     notes: str = ""
+    generalize: Literal["problems", "these_problems_only"] = "problems"
+    stopping: Stopping | None = None
 
     def _mistakes(self) -> Iterator[Mistake]:
         yield from blank_mistakes(analysis_plan_id=self.analysis_plan_id)

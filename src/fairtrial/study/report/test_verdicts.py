@@ -1,6 +1,8 @@
 """Verdicts on hypotheses, from p values and confidence intervals::
 
     supported       the claimed difference (or equivalence) was found
+    supported if losses are harmless    found, but runs that were lost could explain it
+    supported, or an alias is           found, but the design can't tell it from another effect
     not supported   a difference as large as the smallest of interest is ruled out
     contradicted    the opposite of the claim was found
     inconclusive    the data are compatible with both
@@ -28,6 +30,8 @@ class TestVerdict(StrEnum):
     __test__ = False  # not a class of tests for pytest
 
     SUPPORTED = "supported"
+    SUPPORTED_IF_LOSSES_HARMLESS = "supported if losses are harmless"
+    SUPPORTED_OR_ALIAS = "supported, or an alias is"
     NOT_SUPPORTED = "not supported"
     CONTRADICTED = "contradicted"
     INCONCLUSIVE = "inconclusive"
