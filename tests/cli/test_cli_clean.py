@@ -33,9 +33,9 @@ def test_orphans_go_and_what_is_in_use_stays(run, orphan, live):
     code, out, _ = run("clean")
     assert code == 0
     lines = {line.partition(":")[0]: line for line in out.splitlines()}
-    assert "one; left by a run that is gone, now removed" in lines[str(orphan)]
+    assert "one; left by a run that has ended, now removed" in lines[str(orphan)]
     assert f"two; in use by process {os.getpid()}" in lines[str(live)]
-    assert "1 folder removed, which gave 1.0 MB of room" in out
+    assert "1 folder removed, which freed 1.0 MB" in out
     assert not orphan.exists()
     assert live.exists()
 
@@ -43,7 +43,7 @@ def test_orphans_go_and_what_is_in_use_stays(run, orphan, live):
 def test_dry_run_removes_nothing(run, orphan, live):
     code, out, _ = run("clean", "--dry-run")
     assert code == 0
-    assert "1 folder can be removed, which would give 1.0 MB of room" in out
+    assert "1 folder can be removed, which would free 1.0 MB" in out
     assert orphan.exists()
 
 

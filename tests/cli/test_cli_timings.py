@@ -529,7 +529,7 @@ def test_doctor_has_a_section_for_the_clock(capsys, monkeypatch):  # issue 5, po
     visible = HostFact("visible", "yes", "2 % in 5 s")
     facts += (HostFact("counts", "no", "none"),)
     monkeypatch.setattr(doctor, "survey_machine", lambda: (survey, facts))
-    monkeypatch.setattr(doctor, "look_at_visible_effect", lambda: visible)
+    monkeypatch.setattr(doctor, "measure_detectable_effect", lambda: visible)
     assert doctor.command.callback(as_json=False, quick=False) == 0
     shown = capsys.readouterr().out.splitlines()
     assert shown[:2] == ["For candidates that run", "yes     git      2.39"]
@@ -549,6 +549,6 @@ def test_doctor_says_when_nothing_can_be_timed(monkeypatch):
         raise LabError("git can't make a repository: full")
 
     monkeypatch.setattr(doctor, "builtin_problem", refuse)
-    fact = doctor.look_at_visible_effect()
+    fact = doctor.measure_detectable_effect()
     assert fact.status == "no"
     assert fact.detail == "nothing could be timed: git can't make a repository: full"

@@ -1,4 +1,4 @@
-"""`fairtrial aa`: the base against itself, to see what this machine's clock is worth."""
+"""`fairtrial aa`: time the base against itself, to see how well this machine can time."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ from fairtrial.cli.event_text import print_event
 from fairtrial.cli.interrupts import run_interruptible
 from fairtrial.cli.output import (
     json_option,
+    note,
     print_json,
     print_wrapped,
-    say,
-    say_nothing,
     style,
     warn,
 )
@@ -60,7 +59,7 @@ from fairtrial.core import ignore_event, on_one_line
     "--seconds",
     type=click.FloatRange(1),
     metavar="S",
-    help="Stop after so many seconds, whatever is left.",
+    help="Stop after this many seconds, even if comparisons are left.",
 )
 @json_option
 @click.option(
@@ -80,28 +79,30 @@ def command(
     samples: Path | None,
     plot: Path | None,
 ) -> int:
-    """Time the base against itself, as candidates are timed, and say what comes of it.
+    """Time the base against itself, in the same way as candidates are timed.
 
     Equal code must not be called faster or slower more often than alpha allows. The spread between
-    sessions says how small an effect can be seen here, and in which time.
+    sessions tells how small an effect can be detected on this machine, and how long that takes.
     """
     if builtin == (problem is not None):
         raise click.UsageError("give a PROBLEM, or --builtin, and not both")
     if only and not builtin:
         raise click.UsageError("--only is for --builtin: a problem's benchmarks are all timed")
     check_timing_options(samples, plot)
-    tell = say_nothing if as_json else say
     settings = ArenaSettings(unsandboxed=unsandboxed, emit=ignore_event if as_json else print_event)
 
-    def told(number: int, sessions: int, estimate: Estimate | None) -> None:
-        tell(f"{number + 1} of {comparisons}: {sessions} sessions, {estimate_text(estimate)}")
+    def show_progress(number: int, sessions: int, estimate: Estimate | None) -> None:
+        if not as_json:
+            note(
+                f"{number + 1} of {comparisons}: {sessions} sessions, {estimate_text(estimate)} ..."
+            )
 
     with ExitStack() as opened:
         if problem is None:
             loaded = opened.enter_context(builtin_problem(*only))
         else:
-            loaded, doubts = read_problem(problem)
-            warn(doubts)
+            loaded, warnings = read_problem(problem)
+            warn(warnings)
         most_s = float("inf") if seconds is None else seconds
         work = partial(
             check_clock,
@@ -109,67 +110,78 @@ def command(
             comparisons=comparisons,
             most_s=most_s,
             settings=settings,
-            progress=told,
+            progress=show_progress,
         )
-        found = run_interruptible(work)
-    measured = {f"aa-{number}": each for number, each in enumerate(found.measurements, 1)}
-    save_timings(measured, samples, plot, found.min_effect)
+        self_test = run_interruptible(work)
+    measurements = {f"aa-{number}": m for number, m in enumerate(self_test.measurements, 1)}
+    save_timings(measurements, samples, plot, self_test.min_effect)
     if as_json:
-        print_json(found.as_dict())
+        print_json(self_test.as_dict())
     else:
-        _print(found)
+        _print_self_test(self_test)
     return 0
 
 
-def _print(found: SelfTest) -> None:
-    rate = found.false_positives
+def _print_self_test(self_test: SelfTest) -> None:
+    rate = self_test.false_positives
     share = rate.count / rate.total
-    claims = [each.verdict.value for each in found.measurements]
+    claims = [measurement.verdict.value for measurement in self_test.measurements]
     kinds = ", ".join(f"{claims.count(kind)} {kind}" for kind in sorted(set(claims)))
     within = f"{percent_text(rate.low)} to {percent_text(rate.high)}"
     print_wrapped(
         f"{rate.total} comparisons of equal code: {kinds}. That is {percent_text(share)} wrong "
-        f"claims ({within} with 95 % confidence), where {percent_text(found.alpha)} are allowed."
+        f"claims ({within} with 95 % confidence); {percent_text(self_test.alpha)} are allowed."
     )
     print_wrapped(
-        f"{len(found.statistics)} sessions of {found.session_s:.2f} s spread by "
-        f"{percent_text(found.spread)}." + _tell_load(found)
+        f"{len(self_test.statistics)} sessions of {self_test.session_s:.2f} s spread by "
+        f"{percent_text(self_test.spread)}." + _describe_load(self_test)
     )
-    click.echo("\nWhat can be seen here four times out of five:")
-    for effect, needed in found.list_seconds_needed().items():
+    click.echo("\nEffects that are detected here with a power of 80 %:")
+    for effect, needed in self_test.list_seconds_needed().items():
         text = "not within 46 sessions" if needed is None else f"within {rough_seconds(needed)}"
-        if needed is not None and needed > found.budget_s:
-            text += f", more than budget_s ({found.budget_s:g} s) holds"
+        if needed is not None and needed > self_test.budget_s:
+            text += f", more than budget_s ({self_test.budget_s:g} s) holds"
         click.echo(f"  {percent_text(effect):>6}  {text}")
-    _print_advice(found, rate.low)
-    for text in found.notes:
+    _print_advice(self_test, rate.low)
+    for text in self_test.notes:
         print_wrapped(f"note: {on_one_line(text, LONGEST_NOTE)}", "", "  ")
 
 
-def _tell_load(found: SelfTest) -> str:
-    if found.load is None:
+def _describe_load(self_test: SelfTest) -> str:
+    if self_test.load is None:
         return ""
-    return f" The machine's load was {found.load[0]:.1f} before and {found.load[1]:.1f} after."
+    return (
+        f" The machine's load was {self_test.load[0]:.1f} before and {self_test.load[1]:.1f} after."
+    )
 
 
-def _print_advice(found: SelfTest, lowest_rate: float) -> None:
-    """Say whether this machine can detect the asked effect."""
-    asked, visible = found.min_effect, found.visible_effect()
-    most = found.visible_effect(float("inf"))
-    if lowest_rate > found.alpha:
-        text = "Claims made here can't be trusted: equal code is told apart too often."
+def _print_advice(self_test: SelfTest, lowest_rate: float) -> None:
+    """Print whether this machine can detect the problem's `min_effect`."""
+    min_effect, detectable = self_test.min_effect, self_test.visible_effect()
+    smallest = self_test.visible_effect(float("inf"))
+    if lowest_rate > self_test.alpha:
+        text = (
+            "Verdicts on this machine can't be trusted: equal code is called different too often."
+        )
         print_wrapped(style(text, fg="red", bold=True))
-    if visible is not None and visible <= asked:
-        text = f"Quiet enough for the asked {percent_text(asked)} within budget_s."
+    if detectable is not None and detectable <= min_effect:
+        text = (
+            f"Quiet enough to detect the min_effect of {percent_text(min_effect)} within budget_s."
+        )
         print_wrapped(style(text, fg="green"))
         return
-    if most is not None and most <= asked:
-        needed = found.seconds_needed(asked)
-        hint = "" if needed is None else f": budget_s: {needed:.0f} would do"
+    if smallest is not None and smallest <= min_effect:
+        needed = self_test.seconds_needed(min_effect)
+        hint = "" if needed is None else f": set budget_s to {needed:.0f}"
         print_wrapped(
-            style(f"Too short a budget for the asked {percent_text(asked)}{hint}.", fg="yellow")
+            style(
+                f"The budget is too short for the min_effect of {percent_text(min_effect)}{hint}.",
+                fg="yellow",
+            )
         )
         return
-    seen = "" if most is None else f"; {percent_text(most)} is the least that can be seen"
-    text = f"This machine is too noisy for the asked {percent_text(asked)}{seen}."
+    rest = (
+        "" if smallest is None else f"; the smallest detectable effect is {percent_text(smallest)}"
+    )
+    text = f"This machine is too noisy for the min_effect of {percent_text(min_effect)}{rest}."
     print_wrapped(style(text, fg="yellow", bold=True))

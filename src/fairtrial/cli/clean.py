@@ -1,4 +1,4 @@
-"""`fairtrial clean`: what runs that were killed, or told to keep it, have left on disk."""
+"""`fairtrial clean`: show and remove working copies that earlier runs left on disk."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SPANS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"))
     epilog="Example: fairtrial clean --dry-run",
     short_help="Show and remove what killed runs left on disk.",
 )
-@click.option("--dry-run", is_flag=True, help="Show it, and remove nothing.")
+@click.option("--dry-run", is_flag=True, help="Only show them; remove nothing.")
 @json_option
 def command(dry_run: bool, as_json: bool) -> int:
     """Show the working copies that are on disk, and remove those that no process uses any more.
@@ -28,62 +28,63 @@ def command(dry_run: bool, as_json: bool) -> int:
     Working copies of runs that are under way are shown and left alone. Those that were kept on
     purpose (--keep-slots) are removed, too.
     """
-    found = find_pool_folders()
+    folders = find_pool_folders()
     removed, failures = ([], []) if dry_run else remove_orphaned_pools(with_kept=True)
     if not dry_run:
-        remove_orphaned_groups()  # nothing to look at: a killed run's bounds for what it ran
-    gone = set(removed)
-    freed = sum(each.size_bytes for each in found if each.path in gone)
+        remove_orphaned_groups()  # empty control groups of killed runs: not worth a line
+    removed_paths = set(removed)
+    freed = sum(folder.size_bytes for folder in folders if folder.path in removed_paths)
     if as_json:
         print_json(
             {
                 "ok": not failures,
-                "pools": [{**_plain(each), "removed": each.path in gone} for each in found],
+                "pools": [
+                    {**_as_dict(folder), "removed": folder.path in removed_paths}
+                    for folder in folders
+                ],
                 "freed_bytes": freed,
                 "failures": failures,
             }
         )
     else:
-        for each in found:
-            click.echo(_spell(each, is_gone=each.path in gone))
-        click.echo(_sum_up(found, len(removed), freed, is_dry=dry_run))
-        warn(f"can't be removed: {each}" for each in failures)
+        for folder in folders:
+            click.echo(_describe_folder(folder, is_removed=folder.path in removed_paths))
+        click.echo(_summarize(folders, len(removed), freed, is_dry_run=dry_run))
+        warn(f"can't be removed: {failure}" for failure in failures)
     return LabError.exit_code if failures else 0
 
 
-def _plain(each: PoolFolderInfo) -> dict[str, object]:
+def _as_dict(folder: PoolFolderInfo) -> dict[str, object]:
     return {
-        "path": str(each.path),
-        "repository": each.repository,
-        "pid": each.pid,
-        "size_bytes": each.size_bytes,
-        "age_s": round(each.age_s),
-        "alive": each.is_alive,
-        "kept": each.is_kept,
+        "path": str(folder.path),
+        "repository": folder.repository,
+        "pid": folder.pid,
+        "size_bytes": folder.size_bytes,
+        "age_s": round(folder.age_s),
+        "alive": folder.is_alive,
+        "kept": folder.is_kept,
     }
 
 
-def _spell(each: PoolFolderInfo, *, is_gone: bool) -> str:
-    state = "left by a run that is gone"
-    if each.is_alive:
-        state = f"in use by process {each.pid}" if each.pid else "in use"
-    elif each.is_kept:
+def _describe_folder(folder: PoolFolderInfo, *, is_removed: bool) -> str:
+    state = "left by a run that has ended"
+    if folder.is_alive:
+        state = f"in use by process {folder.pid}" if folder.pid else "in use"
+    elif folder.is_kept:
         state = "kept on purpose"
-    about = f", of {each.repository}" if each.repository else ""
-    text = f"{shlex.quote(str(each.path))}: {_size(each.size_bytes)}, {_age(each.age_s)} old"
-    return f"{text}{about}; {state}{', now removed' if is_gone else ''}"
+    about = f", of {folder.repository}" if folder.repository else ""
+    text = f"{shlex.quote(str(folder.path))}: {_size(folder.size_bytes)}, {_age(folder.age_s)} old"
+    return f"{text}{about}; {state}{', now removed' if is_removed else ''}"
 
 
-def _sum_up(found: list[PoolFolderInfo], removed: int, freed: int, *, is_dry: bool) -> str:
-    if not found:
+def _summarize(folders: list[PoolFolderInfo], removed: int, freed: int, *, is_dry_run: bool) -> str:
+    if not folders:
         return "nothing is left on disk"
-    if is_dry:
-        idle = [each for each in found if not each.is_alive]
-        size = sum(each.size_bytes for each in idle)
-        return (
-            f"{count(len(idle), 'folder')} can be removed, which would give {_size(size)} of room"
-        )
-    return f"{count(removed, 'folder')} removed, which gave {_size(freed)} of room"
+    if is_dry_run:
+        idle = [folder for folder in folders if not folder.is_alive]
+        size = sum(folder.size_bytes for folder in idle)
+        return f"{count(len(idle), 'folder')} can be removed, which would free {_size(size)}"
+    return f"{count(removed, 'folder')} removed, which freed {_size(freed)}"
 
 
 def _size(number: int) -> str:

@@ -21,10 +21,9 @@ from fairtrial.cli.event_text import print_event
 from fairtrial.cli.interrupts import run_interruptible
 from fairtrial.cli.output import (
     json_option,
+    note,
     print_json,
     print_wrapped,
-    say,
-    say_nothing,
     style,
     warn,
 )
@@ -68,17 +67,19 @@ def command(
     loaded, doubts = read_problem(problem)
     check_timing_options(samples, plot, instructions=instructions)
     warn(doubts)
-    tell = say_nothing if as_json else say
     settings = ArenaSettings(
         unsandboxed=unsandboxed,
         instructions=instructions,
         emit=ignore_event if as_json else print_event,
     )
 
-    def timed(sessions: int, estimate: Estimate | None) -> None:
-        tell(f"{sessions} sessions, {estimate_text(estimate)}")
+    def show_progress(sessions: int, estimate: Estimate | None) -> None:
+        if not as_json:
+            note(f"{sessions} sessions, {estimate_text(estimate)} ...")
 
-    work = partial(compare_candidates, loaded, first, second, settings=settings, timed=timed)
+    work = partial(
+        compare_candidates, loaded, first, second, settings=settings, timed=show_progress
+    )
     found = run_interruptible(work)
     if found.measurement is not None:
         measured = {f"{found.second.name} against {found.first.name}": found.measurement}

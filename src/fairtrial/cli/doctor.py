@@ -34,69 +34,72 @@ REMEDY = " " * 10
     short_help="Show what this machine can enforce and how well it can time.",
 )
 @json_option
-@click.option("--quick", is_flag=True, help="Time nothing: the visible effect isn't told then.")
+@click.option(
+    "--quick", is_flag=True, help="Skip timing; the detectable effect is not measured then."
+)
 def command(as_json: bool, quick: bool) -> int:
-    """Say what this machine can enforce when candidates run, and how to get the rest.
+    """Show what this machine can enforce on candidates, and how to get what is missing.
 
-    Sandboxes are really tried. Says as well what here disturbs a clock, and which effect can be
-    seen in five seconds, for candidates that are timed; and whether their instructions can be
-    counted. Exits with 0 if candidates can run in a full sandbox, else with 4.
+    Every sandbox is tried. Also shows what disturbs timing on this machine, the smallest effect
+    that can be detected in five seconds, and whether instructions can be counted. Exits with 0 if
+    candidates can run in a full sandbox, else with 4.
     """
-    found, clock = survey_machine()
+    survey, clock = survey_machine()
     if not quick:
         if not as_json:
             note(f"timing a function against itself for {SECONDS:g} s ...")
-        clock = (*clock, look_at_visible_effect())
+        clock = (*clock, measure_detectable_effect())
     if as_json:
         facts = [asdict(fact) for fact in clock]
-        print_json({"ok": found.is_full, **asdict(found), "clock": facts})
+        print_json({"ok": survey.is_full, **asdict(survey), "clock": facts})
     else:
-        _print(found, clock)
-    return 0 if found.is_full else NOT_FULL
+        _print_survey(survey, clock)
+    return 0 if survey.is_full else NOT_FULL
 
 
-def look_at_visible_effect() -> HostFact:
-    """Which effect can be told from none in five seconds; a function of ours is really timed."""
+def measure_detectable_effect() -> HostFact:
+    """Time a built-in function against itself; return the effect that is detectable in 5 s."""
     name = "visible effect"
     settings = ArenaSettings(unsandboxed=True)
     try:
         with builtin_problem("words") as problem:
             work = partial(check_clock, problem, comparisons=99, most_s=SECONDS, settings=settings)
-            found = run_interruptible(work)
+            self_test = run_interruptible(work)
     except FairtrialError as error:
         return HostFact(name, "no", f"nothing could be timed: {error}")
-    told = f"{len(found.statistics)} sessions of {found.session_s:.2f} s"
-    if not found.has_enough_sessions:
-        return HostFact(name, "no", f"only {told} fit into {SECONDS:g} s, and it takes {LOOKS[0]}")
-    seen = found.visible_effect(SECONDS)
-    told += f" spread by {percent_text(found.spread)}"
-    if seen is None:
-        return HostFact(name, "no", f"{told}: none in {SECONDS:g} s")
-    status: Literal["yes", "partly"] = "yes" if seen <= GOOD_EFFECT else "partly"
+    sessions = f"{len(self_test.statistics)} sessions of {self_test.session_s:.2f} s"
+    if not self_test.has_enough_sessions:
+        detail = f"only {sessions} fit into {SECONDS:g} s, and it takes {LOOKS[0]}"
+        return HostFact(name, "no", detail)
+    effect = self_test.visible_effect(SECONDS)
+    sessions += f" spread by {percent_text(self_test.spread)}"
+    if effect is None:
+        return HostFact(name, "no", f"{sessions}: none in {SECONDS:g} s")
+    status: Literal["yes", "partly"] = "yes" if effect <= GOOD_EFFECT else "partly"
     remedy = "" if status == "yes" else "Let nothing else run while candidates are timed."
-    return HostFact(name, status, f"{percent_text(seen)} in {SECONDS:g} s ({told})", remedy)
+    return HostFact(name, status, f"{percent_text(effect)} in {SECONDS:g} s ({sessions})", remedy)
 
 
-def _print(found: HostSurvey, clock: Sequence[HostFact]) -> None:
-    width = max(len(fact.name) for fact in (*found.facts, *clock))
+def _print_survey(survey: HostSurvey, clock: Sequence[HostFact]) -> None:
+    width = max(len(fact.name) for fact in (*survey.facts, *clock))
     click.echo(style("For candidates that run", bold=True))
-    for fact in found.facts:
+    for fact in survey.facts:
         _print_fact(fact, width)
     click.echo()
     click.echo(style("For candidates that are timed", bold=True))
     for fact in clock:
         _print_fact(fact, width)
     click.echo()
-    if found.is_full:
-        click.echo(f"`sandbox: auto` takes {style(found.sandbox, bold=True)}, a full sandbox.")
+    if survey.is_full:
+        click.echo(f"`sandbox: auto` uses {style(survey.sandbox, bold=True)}, a full sandbox.")
     else:
         print_wrapped(
-            "No full sandbox works here. Candidates would run with all that you may do, and only "
-            "if you say --unsandboxed."
+            "No full sandbox works here. Candidates would run with all of your permissions, and "
+            "only if you pass --unsandboxed."
         )
-    if found.shortfalls:
-        click.echo(f"What {found.sandbox} can't prevent:")
-    for shortfall in found.shortfalls:
+    if survey.shortfalls:
+        click.echo(f"What {survey.sandbox} can't prevent:")
+    for shortfall in survey.shortfalls:
         print_wrapped(f"- {shortfall}", "  ", "    ")
 
 
@@ -107,6 +110,6 @@ def _print_fact(fact: HostFact, width: int) -> None:
     click.echo(style(status, fg=COLORS[fact.status], bold=True) + text.removeprefix(status))
     for line in fact.remedy.splitlines():
         if line.startswith("$ "):
-            click.echo(f"{REMEDY}{style(line, bold=True)}")  # not folded: people copy it
+            click.echo(f"{REMEDY}{style(line, bold=True)}")  # a command to copy: not wrapped
         else:
             print_wrapped(line, REMEDY)

@@ -1,4 +1,4 @@
-"""How commands speak: JSON for programs, tables and lines for people."""
+"""Output of commands: JSON, wrapped text, notes and warnings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fairtrial.core import on_one_line
 MOST_FACTS = 30
 REPORT_NAME = "report.md"
 LABELS = {"runs": "rows", "kept_runs": "kept rows", "aliases": "can't be told apart"}
-"""Facts that have a clearer name in text; runs are something else there."""
+"""Names of facts in text output, where they differ from the key: `runs` means agent runs there."""
 MEANINGS = {
     ("resolution", "III"): ": main effects are mixed with two-factor interactions",
     ("resolution", "IV"): ": main effects are clear of two-factor interactions, which are mixed "
@@ -35,15 +35,15 @@ study_argument = click.argument("study", type=click.Path(path_type=Path), metava
 
 
 def print_json(value: Any) -> None:
-    """`value` as indented JSON on standard output."""
+    """Print a value as indented JSON on standard output."""
     is_unicode = (sys.stdout.encoding or "utf-8").lower().startswith("utf")
     text = json.dumps(value, indent=2, ensure_ascii=not is_unicode)
-    # Names of files may hold what is no text; in ASCII, JSON can write that, too.
+    # File names may contain lone surrogates, which only ASCII JSON can represent.
     click.echo(json.dumps(value, indent=2) if _NO_TEXT.search(text) else text)
 
 
 def fold(text: str, indent: str = "", further: str | None = None) -> str:
-    """A sentence that may be long, folded to the terminal; `further` indents its later lines."""
+    """Wrap a text at the terminal's width; `further` indents all lines but the first."""
     folded = textwrap.wrap(
         text,
         shutil.get_terminal_size().columns,
@@ -56,12 +56,12 @@ def fold(text: str, indent: str = "", further: str | None = None) -> str:
 
 
 def print_wrapped(text: str, indent: str = "", further: str | None = None) -> None:
-    """A sentence that may be long, on as many lines as it takes."""
+    """Print a text, wrapped at the width of the terminal."""
     click.echo(fold(text, indent, further))
 
 
 def fold_command(command: str, label: str = "") -> str:
-    """A command behind its label, on a terminal folded such that a shell still takes it as one."""
+    """Return a label and a shell command; on a terminal, wrapped with backslashes at line ends."""
     room = shutil.get_terminal_size().columns - len(label)
     if not sys.stdout.isatty() or len(command) <= room:
         return label + command
@@ -74,7 +74,7 @@ def fold_command(command: str, label: str = "") -> str:
 
 
 def print_markdown(text: str) -> None:
-    """Markdown: as it is into a file, and folded on a terminal, but for its tables."""
+    """Print Markdown; on a terminal, lines other than tables are wrapped."""
     if not sys.stdout.isatty():
         click.echo(text)
         return
@@ -86,26 +86,26 @@ def print_markdown(text: str) -> None:
 
 
 def count(number: int, what: str) -> str:
-    """`1 run`, `2,000 runs`."""
+    """Return a number with its noun: `1 run`, `2,000 runs`."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def style(text: str, **how: Any) -> str:
-    """Color and weight, unless NO_COLOR asks for neither; click drops them off a terminal."""
+    """Style a text for terminals, unless NO_COLOR is set; click strips styles elsewhere."""
     return text if os.environ.get("NO_COLOR") else click.style(text, **how)
 
 
 def shown_path(path: Path) -> str:
-    """A path as people would write it here: from this directory where it is below it."""
+    """Return a path relative to the current directory if it is below it, else unchanged."""
     here = Path.cwd()
     shown = str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
-    return f"./{shown}" if shown.startswith("-") else shown  # else it would be an option
+    return f"./{shown}" if shown.startswith("-") else shown  # not to be read as an option
 
 
 def harmless(text: str) -> str:
-    """What somebody else wrote, as a terminal can be given it; into a file it goes as it is.
+    """Replace control characters in a text from outside, if standard output is a terminal.
 
-    Control characters could hide lines of a diff from whoever reads it, or set the terminal.
+    They could hide lines of a diff from its reader, or change the terminal's settings.
     """
     if not sys.stdout.isatty():
         return text
@@ -114,25 +114,25 @@ def harmless(text: str) -> str:
 
 
 def note(text: str) -> None:
-    """A line that isn't part of the result: warnings, where files went."""
+    """Print a line that is not part of the result on standard error."""
     click.echo(text, err=True)
 
 
 def warn(lines: Iterable[str]) -> None:
-    """Warnings, one a line, on standard error."""
+    """Print warnings on standard error, one per line."""
     for line in lines:
         note(labeled("warning", line, "yellow"))
 
 
 def labeled(label: str, line: str, color: str) -> str:
-    """`error: ...` in color; folded on a terminal, where a log and `grep` want one line."""
+    """Return `label: line` with a colored label; wrapped on a terminal, one line in logs."""
     text = f"{label}: {line}"
     text = fold(text, "", "  ") if sys.stderr.isatty() else text
     return style(label, fg=color, bold=True) + text.removeprefix(label)
 
 
 def print_facts(facts: Mapping[str, Any]) -> None:
-    """What is to be known of a design: a line for each fact, a line for each entry of a list."""
+    """Print the properties of a design, one line per fact and per entry of a list."""
     if not facts:
         return
     click.echo()
@@ -157,12 +157,3 @@ def _fact(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key}: {_fact(item)}" for key, item in value.items())
     return str(value)
-
-
-def say_nothing(text: str) -> None:
-    """What goes on is told to nobody."""
-
-
-def say(text: str) -> None:
-    """What goes on, for somebody who waits."""
-    note(f"{text} ...")

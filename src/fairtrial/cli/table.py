@@ -1,4 +1,4 @@
-"""Tables on a terminal: whole lines always; what doesn't fit is cut short or left out, and said."""
+"""Tables on a terminal: cells are shortened and columns left out to fit, which a last line says."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from fairtrial.core import format_cell, on_one_line
 
 LONGEST_CELL = 40
 LONGEST_TEXT = 200
-"""Of a longer text nothing beyond this is looked at."""
+"""Longer texts are cut here before anything else."""
 SHORT_CELL = 24
-"""Cells become as short as this to keep the key column, and then still shorter without it."""
+"""The key column is dropped before other cells become shorter than this."""
 SHORTEST_CELL = 12
 GAP = "  "
 
@@ -29,10 +29,10 @@ def print_table(
     has_key: bool = False,
     has_remark: bool = False,
 ) -> None:
-    """The first of `total` rows, in as much room as there is; elsewhere cells of some length.
+    """Print the first of `total` rows, fitted to the width of the terminal if there is one.
 
-    A terminal that is too narrow gets shorter cells, then no key column (the first, if `has_key`),
-    then fewer columns, though always the last if `has_remark`. What is left out is said at the end.
+    A narrow terminal gets shorter cells, then no key column (the first, if `has_key`), then fewer
+    columns, but always the last if `has_remark`. A last line names what was left out.
     """
     columns = [_text(name) for name in columns]
     texts = [[_text(value) for value in row] for row in rows]
@@ -59,7 +59,7 @@ def print_table(
 def _fit(
     rows: Sequence[Sequence[str]], width: int | None, has_key: bool, has_remark: bool
 ) -> tuple[list[int], int]:
-    """Which columns to show, and how long their cells may be."""
+    """Return the columns to show and the maximum length of a cell."""
     everything = list(range(len(rows[0])))
     sizes = [max(cell_width(row[column]) for row in rows) for column in everything]
 
@@ -83,27 +83,27 @@ def _print_left_out(columns: Sequence[str], rows: int) -> None:
     more = [f"{rows:,} more"] if rows else []
     if columns:
         names = ", ".join(columns[:3]) + (", ..." if len(columns) > 3 else "")
-        more.append(f"{count(len(columns), 'column')} that there is no room for ({names})")
+        more.append(f"{count(len(columns), 'column')} that don't fit ({names})")
     if more:
         print_wrapped(f"... and {', and '.join(more)}; --out FILE writes them all", "", "    ")
 
 
 def _text(value: Any) -> str:
-    """A value as people read it, on one line; long fractions to six digits."""
+    """Return a value as text on one line; long fractions are rounded to six digits."""
     if isinstance(value, float) and len(repr(value)) > 8:
         return f"{value:.6g}"
     return on_one_line(" ".join(str(format_cell(value))[:LONGEST_TEXT].split()), LONGEST_TEXT)
 
 
 def cell_width(text: str) -> int:
-    """How many columns a text takes."""
+    """Return the width of a text in terminal columns."""
     from rich.cells import cell_len  # Chinese and Japanese characters are two columns wide
 
     return cell_len(text)
 
 
 def cut_cell(text: str, longest: int) -> str:
-    """Short enough, with its last letters: names often differ only there."""
+    """Shorten a text in its middle: names often differ only in their last letters."""
     if cell_width(text) <= longest:
         return text
     end = text[-(longest // 4) :]
@@ -113,12 +113,12 @@ def cut_cell(text: str, longest: int) -> str:
 
 
 def pad_cell(text: str, width: int) -> str:
-    """As wide as its column."""
+    """Pad a text with spaces to a width."""
     return text + " " * (width - cell_width(text))
 
 
 def rule_mark() -> str:
-    """What the line below a header is made of."""
+    """Return the character of the line below a header."""
     try:
         "─…".encode(sys.stdout.encoding or "utf-8")
     except (UnicodeEncodeError, LookupError):

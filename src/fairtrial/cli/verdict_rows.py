@@ -1,4 +1,4 @@
-"""The table of verdicts: a row for each candidate, in as much room as there is."""
+"""Layout of the table of verdicts, one row per candidate, fitted to a width."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from fairtrial.cli.table import GAP, cell_width, cut_cell, pad_cell, rule_mark
 NARROWEST_WHY, NARROWEST = 36, 10
 INDENT = "  "
 SEAMS = (r"::", r"/", r"[_.,:-]")
-"""Where a long word is best divided, the best place first: between a file and its test, ..."""
+"""Patterns at which a long word is divided, the preferred one first (between file and test)."""
 FIGURES = ("sessions", "time", "timing", "memory")
-"""These stand at the right of their columns."""
+"""Right-aligned columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A candidate in the table; its color is the verdict's.
+    """The cells of one candidate.
 
-    name, verdict: in every table
-    why: why it is out, or what the verdict rests on
+    name, verdict: the candidate and its verdict
+    why: the reason for a rejection, or the basis of the verdict
     time: how long its checks took
-    color: of the verdict
-    speed: its ratio with the interval
-    sessions: what that rests on
+    color: the color of the verdict
+    speed: the ratio with its interval
+    sessions: the number of timing sessions
     timing: how long it was timed
-    memory: the most it held
+    memory: its peak memory
     """
 
     name: str
@@ -50,11 +50,11 @@ Line = tuple[str, str, str, str | None]
 
 
 def lay_out(rows: Sequence[Row], width: int | None, *, folded: bool = True) -> Iterator[Line]:
-    """Lines of the table, each in three parts, of which the second has the color that follows.
+    """Yield the lines of the table: text before the verdict, verdict, text after, and color.
 
-    What is too long for `width` is continued on further lines if `folded`, else cut. Without a
-    width each row is one line. Once a candidate was timed there are more columns; if they don't
-    leave enough room for why, it and what matters less go below each candidate's line.
+    A text that is too long for `width` is wrapped if `folded`, else cut. Without a width each row
+    is one line. If any candidate was timed there are more columns; if these leave too little space
+    for the reason, it goes on a second line below the candidate, with the less important figures.
     """
     if not any(row.speed or row.sessions for row in rows):
         return _lay_out([HEADER, *rows], width, (), ("time",), folded=folded)
@@ -70,12 +70,12 @@ def lay_out(rows: Sequence[Row], width: int | None, *, folded: bool = True) -> I
 
 
 def _measure(rows: Sequence[Row], columns: Sequence[str]) -> dict[str, int]:
-    """How wide the columns are."""
+    """Return the width of each column."""
     return {name: max(cell_width(getattr(row, name)) for row in rows) for name in columns}
 
 
 def _room(widths: Iterable[int]) -> int:
-    """What columns of these widths take, each with a gap."""
+    """Return the total width of columns, each with a gap."""
     return sum(width + len(GAP) for width in widths)
 
 
@@ -87,7 +87,7 @@ def _lay_out(
     *,
     folded: bool,
 ) -> Iterator[Line]:
-    """Name, verdict, figures, why, figures; a row has as many lines as its why."""
+    """Yield lines with name, verdict, figures, reason, figures; reasons may take several lines."""
     widths = _measure(rows, ("verdict", *before, *after))
     names, whys = _measure(rows, ("name", "why")).values()
     if width is not None:
@@ -113,13 +113,13 @@ def _lay_out(
 
 
 def _without_whys(rows: Sequence[Row], width: int) -> list[Row]:
-    """The rows, without why where names would have to be cut to make room for it."""
+    """Return the rows, without reasons if names would have to be cut to make space for them."""
     room = _room(_measure(rows, ("name", "verdict", "speed", "sessions")).values())
     return list(rows) if width >= room + NARROWEST_WHY else [replace(row, why="") for row in rows]
 
 
 def _lay_out_in_two(rows: Sequence[Row], width: int) -> Iterator[Line]:
-    """Name, verdict, speed and memory as far as there is room, and the rest below them."""
+    """Yield lines with name, verdict, speed and memory as far as they fit, the rest below."""
     columns: tuple[str, ...] = ("speed", "memory")
     widths = _measure(rows, ("verdict", *columns))
     while columns and width < _room(widths.values()) + NARROWEST:
@@ -143,8 +143,8 @@ def _lay_out_in_two(rows: Sequence[Row], width: int) -> Iterator[Line]:
 
 
 def _rest(row: Row, columns: Sequence[str]) -> str:
-    """What a narrow table has no columns for."""
-    told = [
+    """Return the text for what a narrow table has no columns for."""
+    parts = [
         row.speed if "speed" not in columns else "",
         row.memory if "memory" not in columns else "",
         row.sessions and count(int(row.sessions), "session"),
@@ -152,11 +152,11 @@ def _rest(row: Row, columns: Sequence[str]) -> str:
         row.timing and f"timing {row.timing}",
         row.why,
     ]
-    return "; ".join(filter(None, told))
+    return "; ".join(filter(None, parts))
 
 
 def _cells(row: Row, columns: Sequence[str], widths: Mapping[str, int]) -> str:
-    """Cells as wide as their columns, each after a gap."""
+    """Return padded cells, each after a gap."""
     return "".join(
         GAP + (text.rjust(widths[name]) if name in FIGURES else pad_cell(text, widths[name]))
         for name in columns
@@ -165,7 +165,7 @@ def _cells(row: Row, columns: Sequence[str], widths: Mapping[str, int]) -> str:
 
 
 def fold_cell(text: str, width: int) -> list[str]:
-    """A text on lines of this width; words that are too long for one are divided at a seam."""
+    """Wrap a text; words that are longer than a line are divided at a pattern of `SEAMS`."""
     lines = [""]
     for word in text.split(" "):
         for number, piece in enumerate(_divide(word, width)):
@@ -178,7 +178,7 @@ def fold_cell(text: str, width: int) -> list[str]:
 
 
 def _divide(word: str, width: int) -> list[str]:
-    """The fewest pieces of a word that fit."""
+    """Divide a word into the fewest pieces that fit."""
     if cell_width(word) <= width:
         return [word]
     for seam in SEAMS:
