@@ -77,9 +77,7 @@ def test_no_line_of_a_plan_is_wider_than_the_terminal(run, write, terminal, colu
     # Names are cut in the middle: their ends tell them apart.
     assert len(set(header.split())) == len(header.split())
     if factors == 30:
-        assert "columns that don't fit (condition, switch_number_" in " ".join(
-            out.split()
-        )
+        assert "columns that don't fit (condition, switch_number_" in " ".join(out.split())
 
 
 def test_the_remark_stays_where_other_columns_go(run, write, terminal):

@@ -20,13 +20,13 @@ class JournalState:
     """What earlier attempts at the same run have committed: it isn't paid for or judged again.
 
     replies: records of replies, by the key of their request
-    steps: records of partial replies, whose attempt ended before the reply was complete
+    partial_replies: records of replies, whose attempt ended before the reply was complete
     verdicts: finished judgements, by digest
     seconds: how long earlier attempts have made requests
     """
 
     replies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    steps: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    partial_replies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     verdicts: Mapping[str, Judgement] = field(default_factory=dict)
     seconds: float = 0.0
 
@@ -59,7 +59,7 @@ def read_journal(journal: OptimizationJournal, setting: Mapping[str, Any]) -> Jo
         committed under another setting don't count.
     """
     replies: dict[str, Mapping[str, Any]] = {}
-    steps: dict[str, Mapping[str, Any]] = {}
+    partial_replies: dict[str, Mapping[str, Any]] = {}
     verdicts: dict[str, Judgement] = {}
     seconds: dict[str, float] = {}
     own = compute_fingerprint(setting)
@@ -70,7 +70,9 @@ def read_journal(journal: OptimizationJournal, setting: Mapping[str, Any]) -> Jo
         elif is_valid and entry.kind == REPLY:
             replies.setdefault(str(entry.data["key"]), entry.data)
         elif is_valid and entry.kind == STEP:
-            steps[str(entry.data["key"])] = entry.data  # the last holds all that came before
+            partial_replies[str(entry.data["key"])] = (
+                entry.data
+            )  # the last holds all that came before
         elif is_valid and entry.kind == VERDICT:
             judgement = read_judgement(entry.data)
             if judgement is not None:
@@ -79,7 +81,7 @@ def read_journal(journal: OptimizationJournal, setting: Mapping[str, Any]) -> Jo
             seconds[entry.data["attempt"]] = entry.data["at_s"]
     if not is_valid:
         journal.append(SETTING, {"fingerprint": own})
-    return JournalState(replies, steps, verdicts, sum(seconds.values()))
+    return JournalState(replies, partial_replies, verdicts, sum(seconds.values()))
 
 
 def problem_fingerprint(problem: CodeProblem) -> str:

@@ -58,7 +58,7 @@ def get_worth(tried: Tried) -> float:
 def step_gains(history: Sequence[Tried]) -> tuple[float | None, ...]:
     """Return the gain of each step of a lineage: its speed relative to the best step before it.
 
-    The first step is compared with the base. Steps that weren't timed have None. Later rounds
+    The first step is compared with the base. Steps that weren't timed have None. Later steps
     continue from the best candidate, so that this is the gain of the step itself.
     """
     best: float | None = None

@@ -93,7 +93,9 @@ class ProposerClient:
         self.left_s = None if max_seconds is None else max_seconds - earlier.seconds
         self.held, self._on_held = 0, on_held
         self.records: list[Mapping[str, Any]] = []
-        self._steps = {key: read_record(record) for key, record in earlier.steps.items()}
+        self._partial_replies = {
+            key: read_record(record) for key, record in earlier.partial_replies.items()
+        }
 
     async def request(self, request: Request) -> Reply | None:
         """Return the reply to a request, once it is in the journal.
@@ -115,7 +117,7 @@ class ProposerClient:
                 return self._settle_for_step(request)
             if self._folder is not None and not has_room(self._folder):
                 raise NoRoomError(f"no room is left to keep answers in {self._folder}; make room")
-            step, keep = self._steps.get(request.key), partial(self._keep_step, request)
+            step, keep = self._partial_replies.get(request.key), partial(self._keep_step, request)
             given = await self._proposer.propose_in_steps(self._brief, request, step, keep)
         reply = check_reply(given, self._proposer.name)
         self.records.append(self._keep_reply(REPLY, request, reply))
@@ -123,7 +125,7 @@ class ProposerClient:
 
     def _settle_for_step(self, request: Request) -> Reply | None:
         """Return the paid step of a withdrawn request; None if there is none."""
-        step = self._steps.get(request.key)
+        step = self._partial_replies.get(request.key)
         if step is not None:
             self.records.append(_make_writable_record(request, step))
         return step
@@ -131,11 +133,11 @@ class ProposerClient:
     def _keep_step(self, request: Request, given: Reply) -> None:
         step = check_reply(given, self._proposer.name)
         self._keep_reply(STEP, request, step)
-        self._steps[request.key] = step
+        self._partial_replies[request.key] = step
 
     def _keep_reply(self, kind: str, request: Request, reply: Reply) -> dict[str, Any]:
         """Write a reply to the journal, with what was paid since its last step."""
-        record, step = _make_writable_record(request, reply), self._steps.get(request.key)
+        record, step = _make_writable_record(request, reply), self._partial_replies.get(request.key)
         paid = _get_payment(reply.usage).minus(_get_payment(step.usage) if step else NO_EXPENSE)
         is_replayed = self._proposer.name == Replay.name  # it was paid for when it was recorded
         self.keep(kind, record, NO_EXPENSE if is_replayed else paid)
