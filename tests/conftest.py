@@ -21,13 +21,13 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 # What a shell starts in the background ignores interrupts, what `nohup` does that the line is gone;
 # and so would all that tests start.
-for each, usual in (
+for number, usual in (
     (signal.SIGINT, signal.default_int_handler),
     (signal.SIGHUP, signal.SIG_DFL),
     (signal.SIGQUIT, signal.SIG_DFL),
 ):
-    if signal.getsignal(each) is signal.SIG_IGN:
-        signal.signal(each, usual)
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, usual)
 # Tests run beside each other: a library that takes all cores for small matrices only wastes them.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
@@ -49,6 +49,7 @@ with suppress(ImportError, AttributeError):  # no part of its API: another versi
     known = providers._local_constants
     if callable(providers._get_local_constants):
         providers._get_local_constants = lambda: known
+TEMPORARY = "fairtrial-tests"
 ROOM_BYTES = 2 * 10**9  # seven times what all tests leave behind
 
 
@@ -56,19 +57,41 @@ def pytest_configure(config):
     """Put temporary folders into memory where there is room; whole projects stay on disk.
 
     Ledgers are flushed to disk again and again, as they should be, and a disk takes its time. No
-    test pulls the plug: what `kill -9` leaves is the same in memory.
+    test pulls the plug: what `kill -9` leaves is the same in memory. The folder is this run's own:
+    pytest removes old folders of its usual place, and with them those of runs beside this one.
     """
     memory = Path("/dev/shm")
-    if any("real" in Path(argument).parts for argument in config.args):
+    is_worker = hasattr(config, "workerinput")
+    if is_worker or any("real" in Path(argument).parts for argument in config.args):
         return
     if os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > ROOM_BYTES:
-        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
+        for folder in memory.glob(f"{TEMPORARY}-*"):  # of runs that were killed
+            if not Path("/proc", folder.name.rpartition("-")[2]).exists():
+                shutil.rmtree(folder, ignore_errors=True)
+        folder = memory / f"{TEMPORARY}-{os.getpid()}"
+        folder.mkdir(mode=0o700)
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(folder))
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
 def pytest_collection_finish():
     """Thousands of tests stay until the end: there is nothing in them for the collector."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def unchanged_working_folder():
+    """Fail the test that leaves another working folder behind, rather than those after it."""
+    before = os.getcwd()
+    yield
+    try:
+        after = os.getcwd()
+    except FileNotFoundError:
+        after = "a folder that is gone"
+    if after != before:
+        os.chdir(before)
+        pytest.fail(f"the test left the working folder {after} instead of {before}")
 
 
 @pytest.fixture(scope="session", autouse=True)

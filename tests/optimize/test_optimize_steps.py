@@ -64,7 +64,7 @@ def test_a_step_counts_though_there_is_no_time_to_go_on():
     journal = Journal()
     attempt(journal, is_down=True)
     known = read_journal(journal, SETTING)
-    assert [each["reply"]["refusal"] for each in known.steps.values()] == ["hm"]
+    assert [each["reply"]["refusal"] for each in known.partial_replies.values()] == ["hm"]
     script, scheduler, raised = attempt(journal, max_seconds=known.seconds / 1e6)
     assert raised is None
     assert (script.firsts, scheduler.spent.tokens) == ([], 110)
@@ -77,14 +77,14 @@ def test_of_several_steps_the_last_holds_all():
     read_journal(journal, SETTING)
     for paid in (1, 2):
         journal.append(STEP, {"key": "initial/line 0/0/0", "paid": paid})
-    assert read_journal(journal, SETTING).steps["initial/line 0/0/0"]["paid"] == 2
+    assert read_journal(journal, SETTING).partial_replies["initial/line 0/0/0"]["paid"] == 2
 
 
 def test_steps_of_another_setting_are_left_aside():
     journal = Journal()
     read_journal(journal, {"who": "another"})
     journal.append(STEP, {"key": "initial/line 0/0/0"})
-    assert read_journal(journal, SETTING).steps == {}
+    assert read_journal(journal, SETTING).partial_replies == {}
 
 
 @pytest.mark.parametrize(("name", "paid"), [("script", 0.75), (Replay.name, 0.0)])
