@@ -83,10 +83,10 @@ def pytest_collection_finish():
 @pytest.fixture(autouse=True)
 def unchanged_working_folder():
     """Fail the test that leaves another working folder behind, rather than those after it."""
-    before = os.getcwd()
+    before = Path.cwd()
     yield
     try:
-        after = os.getcwd()
+        after = Path.cwd()
     except FileNotFoundError:
         after = "a folder that is gone"
     if after != before:
