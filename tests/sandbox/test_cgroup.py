@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from fault_stage_kit import is_gone, wait_until
 
-from fairtrial.sandbox import Ending, Limits, cgroup, remove_orphaned_groups
+from fairtrial.sandbox import Ending, Limits, Plain, cgroup, remove_orphaned_groups
 from fairtrial.sandbox.cgroup import find_usable_parents, limited_group
 from fairtrial.sandbox.hierarchy import GroupParent, find_group_parents
+from fairtrial.testing.sandbox_commands import CommandRunner
 
 needs_groups = pytest.mark.skipif(
     sum(len(place.controllers) for place in find_usable_parents()[0]) < 2,
@@ -434,3 +435,26 @@ def test_our_group_is_found_below_whatever_part_is_mounted(tmp_path, mounted, gr
     places, _ = find_group_parents(mounts, f"4:memory:{group}\n1:cpu,pids:/x\n0::/\n")
     expected = [] if found is None else [GroupParent(1, tmp_path, tmp_path / found, ("memory",))]
     assert list(places) == expected
+
+
+UNWAITED = """
+import signal
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+ready, done = os.pipe()
+if os.fork() == 0:
+    burn(0.2)
+    os._exit(0)
+os.close(done)
+os.read(ready, 1)
+time.sleep(0.05)
+"""
+
+
+@needs_groups
+def test_cpu_time_of_processes_that_nobody_waits_for_counts(tmp_path):
+    with limited_group(Limits()) as group:
+        if group.cpu_s() is None:
+            pytest.skip("no control group counts CPU time here")
+    done = CommandRunner(Plain(), tmp_path).run(UNWAITED)
+    assert done.cpu_s > 0.2
+    assert CommandRunner(Plain(), tmp_path).run("burn(0.1)").cpu_s < 0.2

@@ -60,6 +60,18 @@ class ControlGroup:
             return Ending.PROCESSES  # first: too many processes may also use up the memory
         return Ending.MEMORY if any(map(_ran_out_of_memory, folders)) else None
 
+    def cpu_s(self) -> float | None:
+        """Return the CPU time of all processes that were ever in the group; None if not counted.
+
+        Unlike a parent's sums it includes processes that nobody has waited for.
+        """
+        for folder in (join.parent for join in self.joins):
+            if nanoseconds := _read_text(folder / "cpuacct.usage"):
+                return int(nanoseconds) / 1e9
+            if microseconds := _read_counts(folder / "cpu.stat").get("usage_usec"):
+                return microseconds / 1e6
+        return None
+
     def peak_rss_mb(self) -> float:
         """Return the peak memory if the limit was enforced; 0 otherwise."""
         # The kernel's peaks include the page cache, which grows with each file that is read. Only

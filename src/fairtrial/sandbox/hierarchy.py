@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CONTROLLERS = ("memory", "pids")
+ACCOUNTING = "cpuacct"
+"""In version 1, the controller that counts CPU time; in version 2 every group counts it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +19,8 @@ class GroupParent:
     version: version of the kernel's interface, 1 or 2
     mount: the root of the hierarchy
     folder: the group's folder
-    controllers: the resources that its children can limit: `memory`, `pids`
+    controllers: the resources that its children can limit, `memory` and `pids`, and `cpuacct` if
+        they count CPU time
     """
 
     version: int
@@ -45,7 +48,7 @@ def find_group_parents(
         own_groups |= dict.fromkeys(controllers.split(","), group)
     parents, reasons = [], []
     for version, mount, root, options in _read_mounts(mounts):
-        names = tuple(name for name in CONTROLLERS if name in options)
+        names = tuple(name for name in (*CONTROLLERS, ACCOUNTING) if name in options)
         if version == 1 and not names:
             continue
         own = _locate(mount, root, own_groups.get(names[0] if names else ""))

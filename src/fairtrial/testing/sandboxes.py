@@ -30,12 +30,13 @@ from fairtrial.sandbox import CHANNEL_VARIABLE, Completed, Ending, Sandbox
 from fairtrial.sandbox.harness import kernel, processes
 from fairtrial.testing.resource_usage import MB, UsageConformance, needs_linux
 from fairtrial.testing.sandbox_commands import CommandRunner
+from fairtrial.testing.system_calls import SystemCallConformance
 
 COMMAND_COUNT = 20
 """How many commands run at once: more than most machines have cores."""
 
 
-class SandboxConformance(UsageConformance):
+class SandboxConformance(UsageConformance, SystemCallConformance):
     """The tests of all sandboxes.
 
     vanishing_s: how long the sandbox's own last process may take to vanish after a command has

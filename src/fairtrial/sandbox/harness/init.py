@@ -12,7 +12,7 @@ import resource
 import sys
 import time
 
-from . import kernel
+from . import kernel, syscall_filter
 from .watcher import CommandWatch
 
 TYPE_CHECKING = False  # typing takes longer to import than many commands to run
@@ -75,7 +75,7 @@ def supervise(
         program. Its standard streams are this process's
     limits: timeout_s, memory_mb, processes, file_mb, and poll_s if it isn't the default
     report: the descriptor to report on, one JSON document per line: {"started": pid}, then ending,
-        exit_code, signal, wall_s, cpu_s, peak_rss_mb
+        exit_code, signal, wall_s, cpu_s, own_cpu_s (of this process), peak_rss_mb
     life: a descriptor that reads end-of-file when the caller is gone, or wants the command to stop
     is_first: whether this is pid 1 of a pid namespace with its own /proc
     private: folders in memory whose contents count as the command's memory
@@ -161,8 +161,7 @@ def _run_child(
             kernel.set_dumpable(True)
             _raise_oom_score()
             kernel.drop_privileges()
-            if is_pinned:
-                kernel.ignore_affinity_calls()
+            syscall_filter.install(is_pinned)
         result = start()
         code = result if isinstance(result, int) else 0
     except BaseException:

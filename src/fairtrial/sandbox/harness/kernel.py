@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import struct
 import sys
 
 IS_LINUX = sys.platform.startswith("linux")
@@ -19,16 +18,6 @@ _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 _CAPABILITY_VERSION_3 = 0x20080522
 _KEYCTL_JOIN_SESSION_KEYRING = 1
 _SYS_KEYCTL = {"x86_64": 250, "aarch64": 219, "riscv64": 219, "ppc64le": 271, "s390x": 280}
-_SECCOMP_SET_MODE_FILTER, _SECCOMP_FILTER_FLAG_SPEC_ALLOW = 1, 4
-_SYS_SECCOMP = {"x86_64": 317, "aarch64": 277, "riscv64": 277, "ppc64le": 358, "s390x": 348}
-_SYS_SETAFFINITY = {"x86_64": 203, "aarch64": 122, "riscv64": 122, "ppc64le": 222, "s390x": 239}
-_ARCHITECTURE = {
-    "x86_64": 0xC000003E,
-    "aarch64": 0xC00000B7,
-    "riscv64": 0xC00000F3,
-    "ppc64le": 0xC0000015,
-    "s390x": 0x80000016,
-}
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -87,28 +76,3 @@ def drop_privileges() -> None:
     libc.prctl(_PR_CAP_AMBIENT, *ambient)
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
     check(libc.capset(header, (ctypes.c_uint32 * 6)()), "drop capabilities")
-
-
-def ignore_affinity_calls() -> None:
-    """Install a filter that ignores calls of sched_setaffinity, in all descendants as well.
-
-    The calls seem to succeed, since honest programs make them, too. Does nothing if the kernel or a
-    container has no such filters. New privileges must have been given up before.
-    """
-    machine = os.uname().machine
-    if machine not in _SYS_SECCOMP or ctypes.sizeof(ctypes.c_void_p) < 8:
-        return
-    load, equals, leave = 0x20, 0x15, 0x06
-    allow, do_nothing = 0x7FFF0000, 0x00050000
-    steps = (
-        (load, 0, 0, 4),  # the architecture: 32-bit programs have other call numbers
-        (equals, 0, 3, _ARCHITECTURE[machine]),
-        (load, 0, 0, 0),  # the number of the call
-        (equals, 0, 1, _SYS_SETAFFINITY[machine]),
-        (leave, 0, 0, do_nothing),
-        (leave, 0, 0, allow),
-    )
-    code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps))
-    program = struct.pack("@HP", len(steps), ctypes.addressof(code))
-    numbers = (_SYS_SECCOMP[machine], _SECCOMP_SET_MODE_FILTER, _SECCOMP_FILTER_FLAG_SPEC_ALLOW)
-    libc.syscall(*map(ctypes.c_long, numbers), program)

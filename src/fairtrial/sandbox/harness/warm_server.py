@@ -153,6 +153,7 @@ def run_order(
             is_first=bool(order["plan"]),
             private=order["private"],
             close=[streams[name] for name in STREAMS[:3]],
+            cores=order["cores"],
         )
         code = 0
     except BaseException as error:

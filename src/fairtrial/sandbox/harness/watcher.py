@@ -178,6 +178,7 @@ class CommandWatch:
         return (
             f'{{"ending": "{ending}", "exit_code": {code}, "signal": {number}, '
             f'"wall_s": {self._ended - began!r}, "cpu_s": {_get_reaped_cpu_s()!r}, '
+            f'"own_cpu_s": {time.process_time()!r}, '
             f'"peak_rss_mb": {self._peak_bytes / _MB!r}}}\n'
         )
 

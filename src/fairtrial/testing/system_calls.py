@@ -1,0 +1,75 @@
+"""Conformance tests for the system calls that a sandbox filters.
+
+Part of `fairtrial.testing.sandboxes`.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import platform
+import sys
+
+import pytest
+
+from fairtrial.testing.sandbox_commands import CommandRunner
+
+needs_filter = pytest.mark.skipif(
+    not sys.platform.startswith("linux")
+    or platform.machine() not in ("x86_64", "aarch64", "riscv64"),
+    reason="no filter of system calls here",
+)
+needs_x86 = pytest.mark.skipif(
+    not sys.platform.startswith("linux") or platform.machine() != "x86_64", reason="needs x86-64"
+)
+LIBRARY = "import ctypes; libc = ctypes.CDLL(None, use_errno=True)\n"
+
+
+class SystemCallConformance:
+    """The tests of filtered system calls."""
+
+    @needs_x86
+    def test_calls_of_the_32_bit_abi_fail(self, runner: CommandRunner) -> None:
+        code = "\\xb8\\x14\\x00\\x00\\x00\\xcd\\x80\\xc3"  # mov eax, 20 (getpid); int 0x80; ret
+        program = f"""
+import mmap
+page = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+page.write(b"{code}")
+address = ctypes.addressof(ctypes.c_char.from_buffer(page))
+print(ctypes.CFUNCTYPE(ctypes.c_int)(address)())
+"""
+        assert int(runner.get_output(LIBRARY + program)) == -errno.ENOSYS
+
+    @needs_x86
+    def test_calls_of_the_x32_abi_fail(self, runner: CommandRunner) -> None:
+        program = "print(libc.syscall(0x40000000 + 39), ctypes.get_errno())"
+        assert runner.get_output(LIBRARY + program).split() == ["-1", str(errno.ENOSYS)]
+
+    @needs_filter
+    def test_no_file_can_be_leased(self, runner: CommandRunner) -> None:
+        program = """
+file = os.open("file", os.O_RDWR | os.O_CREAT)
+print(tried(fcntl.fcntl, file, fcntl.F_SETLEASE, fcntl.F_WRLCK), fcntl.fcntl(file, fcntl.F_GETFD))
+"""
+        assert runner.get_output(program).split() == ["False", "1"]
+
+    @needs_filter
+    def test_io_uring_which_no_filter_sees_is_refused(self, runner: CommandRunner) -> None:
+        program = "print(libc.syscall(425, 8, None), ctypes.get_errno())"
+        assert runner.get_output(LIBRARY + program).split() == ["-1", str(errno.ENOSYS)]
+
+    @needs_filter
+    def test_timed_commands_keep_their_core_and_priority(self, runner: CommandRunner) -> None:
+        core = min(os.sched_getaffinity(0))
+        program = """
+os.sched_setaffinity(0, range(os.cpu_count()))
+os.nice(3)
+print(*os.sched_getaffinity(0), os.getpriority(os.PRIO_PROCESS, 0))
+"""
+        before = os.getpriority(os.PRIO_PROCESS, 0)
+        assert runner.get_output(program, cores=(core,)).split() == [str(core), str(before)]
+
+    @needs_filter
+    def test_other_commands_may_lower_their_priority(self, runner: CommandRunner) -> None:
+        before = os.getpriority(os.PRIO_PROCESS, 0)
+        assert int(runner.get_output("print(os.nice(1))")) == before + 1
