@@ -151,6 +151,7 @@ def test_what_leads_into_the_project_is_left_to_the_slot(
     site = make_environment(top / ".venv")
     for name in ("other/src", "wheel", "home"):
         (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "module.py").touch()
     (top / "src").mkdir()
     (top / "vendored").symlink_to(tmp_path / "wheel")
     (tmp_path / "link").symlink_to(top)
@@ -159,8 +160,8 @@ def test_what_leads_into_the_project_is_left_to_the_slot(
     assert set(probe(top).folders) == {
         BASE,
         top / ".venv",
-        tmp_path / "other/src",
-        tmp_path / "wheel",  # the link to it lies in the slot
+        tmp_path / "other/src/module.py",
+        tmp_path / "wheel/module.py",  # the link to it lies in the slot
     }
 
 
@@ -179,8 +180,32 @@ def test_projects_that_are_installed_in_place_are_needed_but_this_one(
         (info / "direct_url.json").write_text(json.dumps(told))
     (site / "broken-1.dist-info").mkdir()
     (site / "broken-1.dist-info/direct_url.json").write_text("[")
+    (tmp_path / "a b" / "module.py").touch()
     found = probe(top, str(tmp_path / "env/bin/python"))
-    assert set(found.folders) == {BASE, tmp_path / "env", tmp_path / "a b"}
+    assert set(found.folders) == {BASE, tmp_path / "env", tmp_path / "a b" / "module.py"}
+
+
+def test_of_another_project_only_what_python_imports_is_shown(
+    top: Path, tmp_path: Path, make_environment: Make
+) -> None:
+    site, other = make_environment(tmp_path / "env"), tmp_path / "other"
+    files = (
+        *(".env", ".git/config", "secrets.txt", "data/table.csv", "notes/plan.md"),
+        *("src/shop/__init__.py", "src/shop/page.html", "src/shop/sub/.key", "src/shop/sub/a.py"),
+        *("src/plain/one.py", "src/spaced/deep/two.py", "src/.hidden/three.py", "src/read me.txt"),
+    )
+    for name in files:
+        (other / name).parent.mkdir(parents=True, exist_ok=True)
+        (other / name).touch()
+    (site / "other.pth").write_text(f"{other / 'src'}\n")
+    for path in (other / "src", other):  # on the path, or known by its metadata only
+        told = made_up(prefixes=[str(tmp_path / "env")], paths=[str(site), str(path)])
+        found = needed_folders(tmp_path / "env/bin/python", told, top, top)
+        shown = {str(folder.relative_to(other)) for folder in found if folder.is_relative_to(other)}
+        assert shown == {
+            *("src/shop/__init__.py", "src/shop/page.html", "src/shop/sub/a.py"),
+            *("src/plain", "src/spaced"),
+        }
 
 
 def test_the_home_folder_is_never_shown(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fairtrial.arena.installed_projects import find_importable
 from fairtrial.arena.model.problem import CodeProblem
 from fairtrial.core import Mistake, StudyError
 from fairtrial.sandbox import run_trusted
@@ -139,8 +140,9 @@ def needed_folders(
     """Return the smallest set of folders (rarely files) with all that an interpreter needs.
 
     An environment inside the project is included. Anything else of the project on its path, such
-    as an editable install, is not: it comes from the slot. The project, the home folder and its
-    parents are never included as a whole; what is needed from them is listed separately.
+    as an editable install, is not: it comes from the slot. Of other projects that are installed in
+    place only what can be imported is included. The project, the home folder and its parents are
+    never included as a whole; what is needed from them is listed separately.
 
     description: what the probe reported
     """
@@ -152,15 +154,14 @@ def needed_folders(
     vital = [*prefixes, *map(Path, description["libraries"]), *_link_folders(executable)]
     # The prefix itself may be hidden; this file marks it as an environment.
     vital.extend(path / "pyvenv.cfg" for path in prefixes)
-    search_path = [Path(path) for path in description["paths"]]
-    needed = {
-        *(spelling for path in vital for spelling in (path, Path(os.path.realpath(path)))),
-        *(
-            spelling
-            for path in search_path
-            for spelling in _spellings_outside(path, top, environments)
-        ),
-    }
+    needed = {spelling for path in vital for spelling in (path, Path(os.path.realpath(path)))}
+    installations = tuple(needed - hidden)
+    for path in map(Path, description["paths"]):
+        for spelling in _spellings_outside(path, top, environments):
+            if any(map(spelling.is_relative_to, installations)):
+                needed.add(spelling)
+            elif spelling not in hidden:
+                needed.update(find_importable(spelling))
     existing = {path for path in needed - hidden if path.is_absolute() and os.access(path, os.R_OK)}
     return tuple(sorted(path for path in existing if not _is_covered(path, existing, top)))
 
