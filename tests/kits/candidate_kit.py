@@ -15,7 +15,7 @@ EVERYTHING = PathRules(("**",), unprotect=("**",))
 TEN = "".join(f"line {number}\n" for number in range(1, 11))
 FILES = {
     "src/pkg/__init__.py": "",
-    "src/pkg/core.py": "import os\n\n\ndef add(a, b):\n    total = a + b\n    return total\n",
+    "src/pkg/core.py": "import math\n\n\ndef add(a, b):\n    total = a + b\n    return total\n",
     "src/pkg/ten.txt": TEN,
     "src/pkg/same.txt": "same\n" * 6 + "other\n" + "same\n" * 3,
     "src/pkg/crlf.txt": TEN.replace("\n", "\r\n"),

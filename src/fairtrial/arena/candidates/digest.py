@@ -1,34 +1,32 @@
 """Compute a digest of changes that is equal for equivalent candidates.
 
 Python files are compared by their syntax trees: formatting, comments, docstrings and names of local
-variables don't count, unless the program may read them. Other files, and Python files that can't be
-parsed or that read their own source, are compared by bytes. A file that is equivalent to the base's
-isn't part of the digest.
+variables don't count, unless the program may read them. If any changed file may read the source,
+line numbers or frames (see `introspection`), or can't be parsed, all changed files are compared by
+bytes, as other files are. A file that is equivalent to the base's isn't part of the digest.
 """
 
 from __future__ import annotations
 
 import ast
 import hashlib
-import re
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 
+from fairtrial.arena.candidates.introspection import may_see_source
 from fairtrial.arena.candidates.scopes import Variable, find_locals
 from fairtrial.arena.model.candidates import FileState
 
-SCHEME = b"fairtrial-digest-1"
+SCHEME = b"fairtrial-digest-2"
 """Part of every digest, so that digests of different versions of this module always differ."""
 LENGTH = 32
 _SUFFIXES = (".py", ".pyi", ".pyw")
 _MAX_SOURCE_BYTES = 1_000_000
-_TRAILING_BLANKS = re.compile(rb"[ \t\r\f]+$", re.MULTILINE)
 # `ctx` follows from the position of a node; the others concern spelling only.
 _IGNORED_FIELDS = {"ctx", "kind", "type_comment", "type_ignores"}
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _READ_DOCS = {"__doc__", "getdoc", "docopt"}
-_READ_SOURCE = {"getsource", "getsourcelines", "getcomments", "linecache", "co_firstlineno"}
 _EXAMPLE = ">>>"
 _GRAMMAR = ("p_", "t_")  # functions whose docstrings are rules, for parser generators
 # Warning filters are global to the process.
@@ -45,10 +43,11 @@ def normalized_digest(
     """
     digest = hashlib.sha256(SCHEME)
     is_empty = True
+    by_bytes = _may_see_source(files)
     for path in sorted(files):
         before = base(path)
-        state = _normalize(path, files[path], before)
-        if state == _normalize(path, before, before):
+        state = _normalize(path, files[path], before, by_bytes=by_bytes)
+        if state == _normalize(path, before, before, by_bytes=by_bytes):
             continue
         is_empty = False
         _add(digest, path.encode("utf-8", "surrogateescape"))
@@ -60,7 +59,21 @@ def _add(digest: hashlib._Hash, data: bytes) -> None:
     digest.update(len(data).to_bytes(8, "big") + data)
 
 
-def _normalize(path: str, state: FileState | None, before: FileState | None) -> bytes:
+def _may_see_source(files: Mapping[str, FileState | None]) -> bool:
+    """Return whether a changed Python file may read the source of any, or can't be analyzed."""
+    packages = {part.removesuffix(".py") for path in files for part in path.split("/")}
+    for path, state in files.items():
+        if state is None or state.is_link or not path.endswith(_SUFFIXES):
+            continue
+        tree = _parse(state.content) if len(state.content) <= _MAX_SOURCE_BYTES else None
+        if tree is None or may_see_source(tree, packages):
+            return True
+    return False
+
+
+def _normalize(
+    path: str, state: FileState | None, before: FileState | None, *, by_bytes: bool
+) -> bytes:
     """Return a value that is equal for equivalent states of a file."""
     if state is None:
         return b"gone"
@@ -70,7 +83,7 @@ def _normalize(path: str, state: FileState | None, before: FileState | None) -> 
     if executable is None:
         executable = before is not None and before.executable is True
     kind = b"executable " if executable else b"plain "
-    if path.endswith(_SUFFIXES):
+    if path.endswith(_SUFFIXES) and not by_bytes:
         return kind + _normalize_python(state.content)
     return kind + b"bytes " + hashlib.sha256(state.content).digest()
 
@@ -78,9 +91,8 @@ def _normalize(path: str, state: FileState | None, before: FileState | None) -> 
 def _normalize_python(source: bytes) -> bytes:
     shebang = source.partition(b"\n")[0].strip() if source.startswith(b"#!") else b""
     tree = _parse(source) if len(source) <= _MAX_SOURCE_BYTES else None
-    if tree is None or _collect_names(tree) & _READ_SOURCE:
-        text = _TRAILING_BLANKS.sub(b"", source.replace(b"\r\n", b"\n")).rstrip(b"\n")
-        return b"text " + hashlib.sha256(text).digest()
+    if tree is None:
+        return b"bytes " + hashlib.sha256(source).digest()
     digest = hashlib.sha256()
     _add(digest, shebang)
     for token in write_tokens(tree):
