@@ -110,6 +110,10 @@ class LedgerReader:
     def study(self) -> Study:
         """The study as it was when the plan was last stored."""
         text = self.fact("study")
+        if text is None and self.fact("lock") is not None:
+            raise LedgerError(
+                f"{self.path} holds the lock of a study, and no run: `fairtrial run` starts it"
+            )
         if text is None:
             raise LedgerError(f"{self.path} holds no study: it was stopped before it began")
         folder = self.fact("folder")

@@ -13,7 +13,7 @@ from typing import Any
 
 from fairtrial.core import Mistake, StudyError
 from fairtrial.study.design.run_plan import RunPlan
-from fairtrial.study.ledger.amendments import read_claim_history
+from fairtrial.study.ledger.claim_history import read_claim_history
 from fairtrial.study.ledger.reader import LedgerReader
 from fairtrial.study.ledger.schema import REMOVED
 from fairtrial.study.ledger.sqlite_errors import explained
