@@ -40,7 +40,7 @@ class Amendment:
 
 
 @dataclass(frozen=True, slots=True)
-class CodeChange:
+class LockedCodeChange:
     """A change of the study's code, compared with its lock, after results were known.
 
     at: when it was noticed
@@ -114,12 +114,12 @@ def count_known_results(reader: LedgerReader) -> int:
         )
 
 
-def read_code_changes(reader: LedgerReader) -> tuple[CodeChange, ...]:
+def read_code_changes(reader: LedgerReader) -> tuple[LockedCodeChange, ...]:
     """Return the changes of code since the lock, the earliest first; `LedgerError` if damaged."""
     text = reader.fact(CODE_CHANGES_FACT)
     try:
         return tuple(
-            CodeChange(entry["at"], int(entry["runs_done"]), tuple(entry["changes"]))
+            LockedCodeChange(entry["at"], int(entry["runs_done"]), tuple(entry["changes"]))
             for entry in json.loads(text or "[]")
         )
     except (ValueError, TypeError, KeyError) as error:

@@ -17,12 +17,12 @@ from fairtrial.study.hypotheses.comparisons import plan_comparisons
 from fairtrial.study.hypotheses.groups import Variable
 from fairtrial.study.hypotheses.planned_tests import apply_filters
 from fairtrial.study.ledger.amendments import StudyVersion, read_amendments
+from fairtrial.study.ledger.fingerprint import EXCLUDED_FIELDS
 from fairtrial.study.ledger.first_results import (
     find_changed_scores,
     find_repeated_runs,
     read_first_plan,
 )
-from fairtrial.study.ledger.fingerprint import EXCLUDED_FIELDS
 from fairtrial.study.ledger.reader import LedgerReader
 from fairtrial.study.ledger.schema import REMOVED
 from fairtrial.study.ledger.sqlite_errors import explained
@@ -80,7 +80,9 @@ def find_data_changes(
         what = "the repetition of failed runs"
         changes.append(DataChange("repeated", what, False, None, True, reader.plan, runs))
     if runs := _runs_at(reader, find_changed_scores(reader)):
-        changes.append(DataChange("rescored", "the new scores", True, None, True, reader.plan, runs))
+        changes.append(
+            DataChange("rescored", "the new scores", True, None, True, reader.plan, runs)
+        )
     return tuple(changes)
 
 
@@ -89,9 +91,14 @@ def base_version(first: StudyVersion | None, later: Sequence[StudyVersion]) -> S
     return next((version for version in reversed(later) if not version.runs_done), first)
 
 
+def has_planned_looks(plan: AnalysisPlan) -> bool:
+    """Return whether an analysis plan provides for interim looks, and for more runs after them."""
+    return plan.stopping is not None
+
+
 def is_planned(change: DataChange, plan: AnalysisPlan) -> bool:
-    """Return whether an analysis plan provides for a change: more runs after a planned look."""
-    return change.kind == "replicates" and plan.stopping is not None
+    """Return whether an analysis plan provides for a change of data."""
+    return change.kind == "replicates" and has_planned_looks(plan)
 
 
 def touches(change: DataChange, hypothesis: Hypothesis, plan: AnalysisPlan | None) -> bool:

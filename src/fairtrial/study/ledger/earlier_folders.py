@@ -95,7 +95,7 @@ def _find_ledgers(folder: Path, study: Study) -> Iterator[Path]:
         for name in names:
             path = parent / name / LEDGER_NAME
             key = os.path.realpath(path.parent)
-            if key not in seen and os.path.isfile(path):
+            if key not in seen and path.is_file():
                 seen.add(key)
                 yield path
 

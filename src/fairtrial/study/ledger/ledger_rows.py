@@ -92,7 +92,7 @@ def read_result(
 
 
 def has_evaluator_failed(content: Mapping[str, Any]) -> bool:
-    """Return whether, by the content of a run's body, the agent had finished and its evaluator failed."""
+    """Return whether the agent had finished and its evaluator failed, by the body of a run."""
     if "evaluator_failed" in content:
         return bool(content["evaluator_failed"])
     # Older ledgers say it in the error only.

@@ -16,7 +16,7 @@ from fairtrial.study.ledger.amendments import (
     FIRST_CONDITIONS_FACT,
     FIRST_STUDY_FACT,
     Amendment,
-    CodeChange,
+    LockedCodeChange,
     StudyVersion,
     count_known_results,
     read_amendments,
@@ -65,7 +65,9 @@ def first_version_facts(study: Study, at: str, lock: LockComparison) -> dict[str
     return {
         FIRST_STUDY_FACT: _dump_version(first),
         CHANGES_FACT: _dump_versions(later),
-        CODE_CHANGES_FACT: _dump_code_changes([CodeChange(at, 0, tuple(code))] if code else []),
+        CODE_CHANGES_FACT: _dump_code_changes(
+            [LockedCodeChange(at, 0, tuple(code))] if code else []
+        ),
     }
 
 
@@ -111,11 +113,11 @@ def code_change_facts(reader: LedgerReader, lock: LockComparison, at: str) -> di
     changes = tuple(describe_code_changes(old, new))
     if changes == (recorded[-1].changes if recorded else ()):
         return {}
-    recorded.append(CodeChange(at, known, changes))
+    recorded.append(LockedCodeChange(at, known, changes))
     return {CODE_CHANGES_FACT: _dump_code_changes(recorded)}
 
 
-def _dump_code_changes(changes: Sequence[CodeChange]) -> str:
+def _dump_code_changes(changes: Sequence[LockedCodeChange]) -> str:
     return json.dumps([dump_record(change) for change in changes])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fairtrial.study.ledger.claim_changes import Departure
+from fairtrial.study.ledger.data_changes import has_planned_looks
 from fairtrial.study.ledger.earlier_folders import EarlierFolder
 from fairtrial.study.ledger.interim_looks import InterimLook
 from fairtrial.study.model.runs import RunStatus
@@ -165,7 +166,13 @@ def _history_lines(data: RunTable) -> Iterator[str]:
 
 
 def _look_lines(data: RunTable, all_looks: Sequence[InterimLook]) -> Iterator[str]:
-    """Yield a line about earlier interim looks that saw other results than this report."""
+    """Yield a line about earlier interim looks that saw other results than this report.
+
+    Looks that every analysis plan provides for are no deviation.
+    """
+    plans = data.study.analysis_plans
+    if plans and all(map(has_planned_looks, plans)):
+        return
     ended = (RunStatus.SUCCESS, RunStatus.FAILED)
     now = sum(data.totals.statuses[status.value] for status in ended) if data.pending else None
     if looks := [look for look in all_looks if look.results != now]:

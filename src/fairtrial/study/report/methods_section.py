@@ -183,7 +183,7 @@ def _describe_test(name: str) -> str:
 
 
 def setting_lines(data: RunTable) -> Iterator[str]:
-    """Yield lines on the lock of the study, and on executors, hosts, models and times of the runs."""
+    """Yield lines on the study's lock, and on executors, hosts, models and times of the runs."""
     totals = data.totals
     if data.history is not None:
         lock = data.history.lock

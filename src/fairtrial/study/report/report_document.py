@@ -26,7 +26,7 @@ VERDICT_GUIDE = (
     "supported*: a difference as large as the smallest of interest is ruled out by the 95% "
     "interval. *Inconclusive*: the data are compatible with both, which does not show that there "
     "is no effect. *Exploratory*: tested without a plan, or claim or data were changed after the "
-    "first result; decides nothing. The first test of a plan decides; the others are shown beside it."
+    "first result; decides nothing. The first test of a plan decides; the others are beside it."
 )
 
 

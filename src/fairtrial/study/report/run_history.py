@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fairtrial.study.ledger.amendments import (
-    CodeChange,
+    LockedCodeChange,
     StudyVersion,
     count_known_results,
     read_code_changes,
@@ -58,7 +58,7 @@ class RunHistory:
     left_out: int = 0
     looks: tuple[InterimLook, ...] = ()
     lock: StudyLock | None = None
-    code_changes: tuple[CodeChange, ...] = ()
+    code_changes: tuple[LockedCodeChange, ...] = ()
 
 
 def read_history(reader: LedgerReader) -> RunHistory:

@@ -92,7 +92,9 @@ def _build_hooked_problems(study: Study) -> dict[str, ProblemHooks]:
         if binding.use is not None and ":" not in binding.use
     }
     problems = {name: make_problem(name, named[name], study.folder) for name in named}
-    return {name: problem for name, problem in problems.items() if isinstance(problem, ProblemHooks)}
+    return {
+        name: problem for name, problem in problems.items() if isinstance(problem, ProblemHooks)
+    }
 
 
 def _store_lock(ledger: Ledger, lock: StudyLock, *, relock: bool) -> StudyLock:
@@ -178,7 +180,9 @@ def _digest_files(study: Study) -> dict[str, str]:
     if folder is None:
         return {}
     digests = {}
-    for path in sorted({path for name in _module_names(study) for path in _find_files(folder, name)}):
+    for path in sorted(
+        {path for name in _module_names(study) for path in _find_files(folder, name)}
+    ):
         try:
             content = path.read_bytes()
         except OSError:  # binding the agent will say so
