@@ -42,6 +42,9 @@ def act(task):
 
 def score(x):
     return {"score": x}
+
+def inverse(x):
+    return {"score": -x}
 """
 BOUND = {
     "agents": {"a": "noisy:act"},
@@ -298,6 +301,37 @@ def test_overrides_are_locked(run, study, locked, report):
     assert lock["runs"] == 9
     assert run("run", study(), "--set", "run_budget.replicates=3")[0] == 0
     assert report()["deviations"] == []
+
+
+# -- changes that make data fit a claim --
+
+
+def test_changes_of_data_by_the_command_make_the_claim_exploratory(run, study, report):
+    claim = [{**CLAIMS["hypotheses"][0], "direction": "greater"}]
+    contrast = [{**claim[0], "contrast": {"left": "3", "right": "1"}}]
+    plans = [{**CLAIMS["analysis_plans"][0], "tests": ["welch_t"]}]
+    fields = {"hypotheses": contrast, "analysis_plans": plans}
+    two = {**BOUND["problems"], "q": {"brief": "subtract", "evaluator": "noisy:inverse"}}
+    both = study(**fields, problems=two, problem_ids=["p", "q"], run_budget={"replicates": 6})
+    assert run("run", both)[0] == 0
+    assert standing(report()) == {"h": "confirmatory"}
+    one = study(**fields, problems=two, problem_ids=["p"], run_budget={"replicates": 6})
+    assert run("run", one, "--resume")[0] == 3
+    assert run("run", one, "--resume", "--accept-changes")[0] == 0
+    (test,) = report()["tests"]
+    assert test["standing"] == test["verdict"] == "exploratory"
+    assert "inconclusive without the removal of problem q; " in test["why"]
+    more = ["--set", "run_budget.replicates=12"]
+    assert run("resume", "out", *more)[0] == 0
+    (test,) = report()["tests"]
+    assert (
+        "inconclusive without the removal of problem q and the added replicates; supported, "
+        "exploratory with them"
+    ) in test["why"]
+    assert run("run", one, *more, "--output", "again")[0] == 0
+    (test,) = report("again")["tests"]
+    assert test["standing"] == "exploratory"
+    assert "(../out)" in test["why"]
 
 
 # -- git --

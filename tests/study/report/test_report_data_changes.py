@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -11,6 +12,7 @@ from simulated_study_kit import level, make_claim, make_plan, make_study
 from fairtrial import Broken, open_results
 from fairtrial.cli.main import cli
 from fairtrial.study import (
+    AgentBinding,
     Contrast,
     Factor,
     HypothesisDirection,
@@ -206,6 +208,32 @@ def test_another_time_limit_counts_for_runs_that_were_made_under_it(tmp_path):
     assert "the verdict without the other timeout_s can't be computed" in test["why"]
 
 
+def test_another_limit_of_runs_is_a_change_of_data(tmp_path):
+    few = RunBudget(replicates=4, max_runs=16, max_runs_policy="balanced")
+    run(make(tmp_path, run_budget=few))
+    assert verdict(report(tmp_path))["standing"] == "confirmatory"
+    run(make(tmp_path, run_budget=replace(few, max_runs=32)), resume=True)
+    test = verdict(report(tmp_path))
+    assert (test["standing"], test["verdict_without"]) == ("exploratory", "inconclusive")
+    assert (
+        "inconclusive without the other max_runs; inconclusive, exploratory with it" in test["why"]
+    )
+
+
+def test_a_changed_agent_counts_for_its_runs(tmp_path):
+    def other(problem, run_spec, condition):
+        return agent(problem, run_spec, condition)
+
+    def bound(use):
+        return make(tmp_path, agents={"a": AgentBinding(use)})
+
+    run(bound("one:act"), limit=8)
+    run(bound("two:act"), other, resume=True, accept_changes=True)
+    test = verdict(report(tmp_path))
+    assert (test["standing"], test["verdict_without"]) == ("exploratory", None)
+    assert "the verdict without the change of agent a can't be computed" in test["why"]
+
+
 def test_other_filters_show_the_verdict_as_laid_down(tmp_path):
     run(make(tmp_path))
     plan = make_plan(
@@ -278,6 +306,19 @@ def test_a_folder_that_is_found_later_counts_if_it_was_earlier(tmp_path):
     assert verdict(report(tmp_path / "second"))["standing"] == "confirmatory"
     (tmp_path / "hidden" / "first").rename(tmp_path / "first")
     assert verdict(report(tmp_path / "second"))["standing"] == "exploratory"
+
+
+def test_a_copy_of_the_folder_and_one_in_which_all_runs_failed_do_no_harm(tmp_path):
+    def fail(problem, run_spec, condition):
+        raise RuntimeError("no key")
+
+    run(make(tmp_path / "failed"), fail)
+    run(make(tmp_path / "out"))
+    shutil.copytree(tmp_path / "out", tmp_path / "backup")
+    for name in ("out", "backup"):
+        reported = report(tmp_path / name)
+        assert verdict(reported)["standing"] == "confirmatory"
+        assert reported["deviations"] == []
 
 
 def test_a_folder_that_is_gone_later_stays_recorded(tmp_path):

@@ -18,7 +18,7 @@ from typing import Any
 
 from fairtrial.core import LedgerError, dump_record
 from fairtrial.study.design.run_plan import RunPlan
-from fairtrial.study.ledger.amendments import StudyVersion, count_known_results, read_versions
+from fairtrial.study.ledger.amendments import StudyVersion, read_versions
 from fairtrial.study.ledger.claim_changes import ClaimKey, collect_claims, find_departures
 from fairtrial.study.ledger.reader import LedgerReader
 from fairtrial.study.ledger.schema import APPLICATION_ID, LEDGER_NAME
@@ -33,9 +33,8 @@ MAX_ENTRIES = 2_000
 MAX_COMPARED = 10_000
 """How many results of another ledger are compared with the plan."""
 BUSY_S = 0.2
-_RUNS = (
-    "SELECT run_id, seed FROM results WHERE status IN ('success', 'failed') ORDER BY turn LIMIT ?"
-)
+_COUNT = "SELECT count(*) FROM results WHERE status = 'success'"
+_RUNS = "SELECT run_id, seed FROM results WHERE status = 'success' ORDER BY turn LIMIT ?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ class EarlierFolder:
 
     path: the directory, relative to the study's own
     started_at: when its first session started
-    results: how many results were known in it
+    results: how many runs had succeeded in it; one in which all failed has nothing to pick from
     shared: how many of its runs are runs of this study with the same seeds
     same_claims: the claims, by hypothesis and plan, that were laid down there, before its first
         result, as they are here
@@ -126,8 +125,7 @@ def _inspect(reader: LedgerReader, folder: Path, plan: RunPlan) -> EarlierFolder
     text = reader.fact("study")
     if text is None or json.loads(text)["study_id"] != plan.study.study_id:
         return None  # the ids and seeds of runs contain the study's id
-    results = count_known_results(reader)
-    sessions = reader.sessions
+    results, sessions = reader.connection.execute(_COUNT).fetchone()[0], reader.sessions
     if not results or not sessions or reader.path is None:
         return None
     first, _ = read_versions(reader)
