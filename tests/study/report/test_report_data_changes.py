@@ -29,6 +29,7 @@ CLAIM = make_claim(
 OTHER = replace(
     CLAIM, hypothesis_id="h2", contrast=Contrast(left="plain", right="fancy"), label="Other"
 )
+LIMITED = RunBudget(replicates=4, max_runs=2, max_runs_policy="balanced")
 PROBLEMS = ("p1", "p2", "p3", "p4")
 GAIN = {"p4": -6.0}
 """What fancy adds to the score of a problem, if not 2."""
@@ -209,15 +210,14 @@ def test_another_time_limit_counts_for_runs_that_were_made_under_it(tmp_path):
 
 
 def test_another_limit_of_runs_is_a_change_of_data(tmp_path):
-    few = RunBudget(replicates=4, max_runs=16, max_runs_policy="balanced")
-    run(make(tmp_path, run_budget=few))
-    assert verdict(report(tmp_path))["standing"] == "confirmatory"
-    run(make(tmp_path, run_budget=replace(few, max_runs=32)), resume=True)
+    few = {"problem_ids": PROBLEMS[:3], "run_budget": LIMITED}
+    run(make(tmp_path, **few))
+    before = verdict(report(tmp_path))
+    assert (before["verdict"], before["standing"]) == ("not tested", "confirmatory")
+    run(make(tmp_path, **few | {"run_budget": replace(LIMITED, max_runs=24)}), resume=True)
     test = verdict(report(tmp_path))
-    assert (test["standing"], test["verdict_without"]) == ("exploratory", "inconclusive")
-    assert (
-        "inconclusive without the other max_runs; inconclusive, exploratory with it" in test["why"]
-    )
+    assert (test["standing"], test["verdict_without"]) == ("exploratory", "not tested")
+    assert "not tested without the other max_runs; supported, exploratory with it" in test["why"]
 
 
 def test_a_changed_agent_counts_for_its_runs(tmp_path):
@@ -271,8 +271,13 @@ def test_a_claim_picked_from_the_data_of_another_folder_is_exploratory(tmp_path)
     test = verdict(reported)
     assert (test["verdict"], test["standing"]) == ("exploratory", "exploratory")
     assert "laid down after 24 results were known of the same runs (../first)" in test["why"]
-    (line,) = [line for line in reported["deviations"] if "../first" in line]
+    line, verdicts = reported["deviations"]
     assert line.startswith("24 runs of this study were made before with the same seeds in")
+    assert verdicts == (
+        "`h1` on `score`: not tested without the runs that were made before; supported, "
+        "exploratory with them"
+    )
+    assert reported["claims"]["earlier_folders"][0]["shared"] == 24
     assert verdict(report(first), "h2")["standing"] == "confirmatory"  # it came first
 
 
@@ -287,6 +292,17 @@ def test_a_repetition_with_the_same_seeds_is_no_independent_evidence(tmp_path):
     assert test["standing"] == "exploratory"
     assert "a repetition of runs with the same seeds (../first)" in test["why"]
     assert "no independent evidence" in test["why"]
+
+
+def test_runs_that_are_new_are_tested_without_those_of_a_pilot_in_another_folder(tmp_path):
+    easy = {"problem_ids": PROBLEMS[:3]}
+    run(make(tmp_path / "pilot", **easy), only="replicate == 1")
+    run(make(tmp_path / "whole", **easy))
+    test = verdict(report(tmp_path / "whole"))
+    assert test["standing"] == "exploratory"
+    assert (
+        "supported without the runs that were made before; supported, exploratory with them"
+    ) in test["why"]
 
 
 def test_another_folder_with_other_seeds_is_listed_and_leaves_the_claim_confirmatory(tmp_path):

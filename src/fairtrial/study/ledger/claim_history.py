@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fairtrial.core import dump_record
 from fairtrial.study.ledger.amendments import StudyVersion, read_versions
 from fairtrial.study.ledger.claim_changes import (
     ClaimKey,
@@ -135,7 +134,7 @@ class ClaimHistory:
             "data_changes": [
                 {"change": change.what, "results_known": change.known} for change in self.data
             ],
-            "earlier_folders": [dump_record(folder) for folder in self.folders],
+            "earlier_folders": [folder.to_dict() for folder in self.folders],
         }
 
 

@@ -30,7 +30,7 @@ MAX_FOLDERS = 200
 """How many ledgers are looked at."""
 MAX_ENTRIES = 2_000
 """How many entries of a directory are looked at for ledgers."""
-MAX_COMPARED = 10_000
+MAX_COMPARED = 100_000
 """How many results of another ledger are compared with the plan."""
 BUSY_S = 0.2
 _COUNT = "SELECT count(*) FROM results WHERE status = 'success'"
@@ -44,7 +44,7 @@ class EarlierFolder:
     path: the directory, relative to the study's own
     started_at: when its first session started
     results: how many runs had succeeded in it; one in which all failed has nothing to pick from
-    shared: how many of its runs are runs of this study with the same seeds
+    shared_runs: the ids of its runs that are runs of this study with the same seeds
     same_claims: the claims, by hypothesis and plan, that were laid down there, before its first
         result, as they are here
     """
@@ -52,8 +52,18 @@ class EarlierFolder:
     path: str
     started_at: str
     results: int
-    shared: int
+    shared_runs: tuple[str, ...] = ()
     same_claims: tuple[ClaimKey, ...] = ()
+
+    @property
+    def shared(self) -> int:
+        """How many of its runs are runs of this study with the same seeds."""
+        return len(self.shared_runs)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the main facts as plain data."""
+        facts = {"path": self.path, "started_at": self.started_at, "results": self.results}
+        return {**facts, "shared": self.shared}
 
 
 def find_earlier_folders(folder: Path, plan: RunPlan, before: str) -> tuple[EarlierFolder, ...]:
@@ -133,14 +143,14 @@ def _inspect(reader: LedgerReader, folder: Path, plan: RunPlan) -> EarlierFolder
         path=os.path.relpath(reader.path.parent, folder),
         started_at=str(next(iter(sessions.values()))["started_at"]),
         results=results,
-        shared=_count_shared(reader, plan),
+        shared_runs=_find_shared(reader, plan),
         same_claims=_find_same_claims(first, plan.study),
     )
 
 
-def _count_shared(reader: LedgerReader, plan: RunPlan) -> int:
+def _find_shared(reader: LedgerReader, plan: RunPlan) -> tuple[str, ...]:
     runs = set(reader.connection.execute(_RUNS, (MAX_COMPARED,)).fetchall())
-    return sum((spec.run_id, spec.seed) in runs for spec in plan.specs()) if runs else 0
+    return tuple(spec.run_id for spec in plan.specs() if (spec.run_id, spec.seed) in runs)
 
 
 def _find_same_claims(first: StudyVersion | None, study: Study) -> tuple[ClaimKey, ...]:
@@ -167,7 +177,8 @@ def read_earlier_folders(reader: LedgerReader) -> tuple[EarlierFolder, ...]:
 
 def _read_folder(fields: dict[str, Any]) -> EarlierFolder:
     claims = tuple((claim, plan) for claim, plan in fields["same_claims"])
-    return EarlierFolder(**{**fields, "same_claims": claims})
+    runs = tuple(fields["shared_runs"])
+    return EarlierFolder(**{**fields, "shared_runs": runs, "same_claims": claims})
 
 
 def folder_facts(folders: Sequence[EarlierFolder]) -> dict[str, str]:

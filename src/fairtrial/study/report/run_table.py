@@ -271,9 +271,13 @@ def collect_run_table(
 
 
 def _collect_original(reader: LedgerReader, record: ClaimHistory) -> RunTable | None:
-    """Return the first results of the first plan; None if nothing changed, or they are gone."""
+    """Return the first results of the first plan; None if nothing changed, or they are gone.
+
+    Runs that were made before in another folder are left out.
+    """
     first, base = record.first, base_version(record.first, record.later)
-    if first is None or base is None or not (record.data or record.later):
+    left_out = {run_id for folder in record.folders for run_id in folder.shared_runs}
+    if first is None or base is None or not (record.data or record.later or left_out):
         return None
     study = take_claims(base.study, first.study)
     plan = read_first_plan(reader, study)
@@ -281,8 +285,15 @@ def _collect_original(reader: LedgerReader, record: ClaimHistory) -> RunTable | 
         return None
     table = RunTable(study, plan.conditions)
     table.record = ClaimHistory(first)
+    if plan.runnable < len(plan):  # max_runs left runs out that may have been made later
+        left_out.update(
+            spec.run_id for index, spec in enumerate(plan.specs()) if plan.is_skipped(index)
+        )
+    if left_out:
+        table.totals.planned = sum(spec.run_id not in left_out for spec in plan.specs())
     for result in FirstResultsReader.from_reader(reader, plan).results():
-        table.add(result)
+        if result.run_id not in left_out:
+            table.add(result)
     return table
 
 

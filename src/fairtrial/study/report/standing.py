@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from fairtrial.study.ledger.claim_history import ClaimStanding
@@ -31,7 +31,8 @@ def apply_standings(
     original = table.original
     originals: list[HypothesisTest] = []
     if original is not None and any(
-        standing.why is not None or standing.data for standing in standings.values()
+        standing.why is not None or standing.data or standing.folders
+        for standing in standings.values()
     ):
         originals = judge(original)
     never_made = 0
@@ -76,72 +77,33 @@ def _apply_standing(
     never_made: number of runs of the first plan that have no result
     """
     test = replace(test, standing=standing.standing)
-    if test.verdict in (TestVerdict.EXPLORATORY, TestVerdict.NOT_TESTED):
+    reasons = list(_find_reasons(test, standing))
+    if not reasons or test.verdict in (TestVerdict.EXPLORATORY, TestVerdict.NOT_TESTED):
         return test
-    reasons, without = [], ""
-    if standing.why is not None:
-        reasons.append(why_late(standing.why, standing.known))
-    if standing.data:
-        reasons.append(_describe_data(standing.data))
-        obstacle = _find_obstacle(standing.data, original, never_made)
-        if obstacle:
-            original = None
-            without = f"the verdict without {_list_changes(standing.data)} {obstacle}"
-    if original is not None and standing.data:
-        without = _compare_verdicts(test.verdict, original.verdict, standing.data)
-    elif original is not None and standing.why in ("changed", "family"):
-        without = f"{original.verdict} as laid down; {test.verdict}, exploratory as changed"
-    key = (test.hypothesis_id, test.analysis_plan_id)
-    reasons += [_describe_folder(folder, key) for folder in standing.folders]
-    if not reasons:
-        return test
+    verdict_without, comparison = _compare_verdicts(test.verdict, standing, original, never_made)
     return replace(
         test,
         verdict=TestVerdict.EXPLORATORY,
-        why="; ".join(filter(None, [*reasons, without, test.why])),
+        why="; ".join(filter(None, [*reasons, comparison, test.why])),
         verdict_with=test.verdict,
-        verdict_without=original.verdict if without and original is not None else None,
-        without_changes=without,
+        verdict_without=verdict_without,
+        without_changes=comparison,
     )
 
 
-def _describe_data(changes: Sequence[DataChange]) -> str:
-    known = [change.known for change in changes if change.known is not None]
-    return (
-        f"its data were changed after {count_known(min(known)) if known else 'results were known'}"
-    )
-
-
-def _find_obstacle(
-    changes: Sequence[DataChange], original: HypothesisTest | None, never_made: int
-) -> str:
-    """Return why the verdict without changes of data can't be computed; empty if it can."""
-    if any(change.kind == "made otherwise" for change in changes):
-        return f"can't be computed: {MADE_OTHERWISE}"
-    if not all(change.can_undo for change in changes):
-        return f"can't be computed: {NOT_KEPT}"
-    if never_made:
-        runs = format_count(never_made, "run")
-        verb = "was" if never_made == 1 else "were"
-        return f"can't be computed: {runs} of the first plan {verb} not made"
-    return "" if original is not None else "can't be computed: the first plan has no such test"
-
-
-def _compare_verdicts(
-    verdict: TestVerdict, original: TestVerdict, changes: Sequence[DataChange]
-) -> str:
-    pronoun = "them" if len(changes) > 1 or changes[0].is_plural else "it"
-    without = f"{original} without {_list_changes(changes)}"
-    return f"{without}; {verdict}, exploratory with {pronoun}"
-
-
-def _list_changes(changes: Sequence[DataChange]) -> str:
-    phrases = [change.what for change in changes]
-    return phrases[0] if len(phrases) == 1 else f"{', '.join(phrases[:-1])} and {phrases[-1]}"
+def _find_reasons(test: HypothesisTest, standing: ClaimStanding) -> Iterator[str]:
+    """Yield why a test of a claim with a plan is exploratory."""
+    if standing.why is not None:
+        yield why_late(standing.why, standing.known)
+    if standing.data:
+        known = [change.known for change in standing.data if change.known is not None]
+        results = count_known(min(known)) if known else "results were known"
+        yield f"its data were changed after {results}"
+    for folder in standing.folders:
+        yield _describe_folder(folder, (test.hypothesis_id, test.analysis_plan_id))
 
 
 def _describe_folder(folder: EarlierFolder, claim: tuple[str, str | None]) -> str:
-    """Return what earlier results of the same runs mean for a claim."""
     if claim in folder.same_claims:
         return (
             f"a repetition of runs with the same seeds ({folder.path}), which is no independent "
@@ -149,3 +111,42 @@ def _describe_folder(folder: EarlierFolder, claim: tuple[str, str | None]) -> st
         )
     known = count_known(folder.results)
     return f"laid down after {known} of the same runs ({folder.path})"
+
+
+def _compare_verdicts(
+    verdict: TestVerdict, standing: ClaimStanding, original: HypothesisTest | None, never_made: int
+) -> tuple[TestVerdict | None, str]:
+    """Return the verdict without later changes, and both verdicts, or why there is none, in words.
+
+    verdict: the verdict with the changes
+    """
+    phrases = [change.what for change in standing.data]
+    is_plural = len(phrases) > 1 or any(change.is_plural for change in standing.data)
+    if standing.folders:
+        phrases.append("the runs that were made before")
+        is_plural = True
+    if not phrases and (original is None or standing.why == "added"):
+        return None, ""
+    if not phrases and original is not None:
+        both = f"{original.verdict} as laid down; {verdict}, exploratory as changed"
+        return original.verdict, both
+    what = phrases[0] if len(phrases) == 1 else f"{', '.join(phrases[:-1])} and {phrases[-1]}"
+    obstacle = _find_obstacle(standing.data, original, never_made)
+    if original is None or obstacle:
+        return None, f"the verdict without {what} can't be computed: {obstacle}"
+    with_changes = f"{verdict}, exploratory with {'them' if is_plural else 'it'}"
+    return original.verdict, f"{original.verdict} without {what}; {with_changes}"
+
+
+def _find_obstacle(
+    changes: Sequence[DataChange], original: HypothesisTest | None, never_made: int
+) -> str:
+    """Return why there is no verdict without changes of data; empty if there is one."""
+    if any(change.kind == "made otherwise" for change in changes):
+        return MADE_OTHERWISE
+    if not all(change.can_undo for change in changes):
+        return NOT_KEPT
+    if never_made:
+        verb = "was" if never_made == 1 else "were"
+        return f"{format_count(never_made, 'run')} of the first plan {verb} not made"
+    return "" if original is not None else "the first plan has no such test"
