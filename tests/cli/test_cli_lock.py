@@ -103,7 +103,7 @@ def test_a_run_picks_up_the_lock(run, study, locked, report):
     assert reported["claims"]["laid_down_at"] == lock["at"]
     run("report", "out")
     text = Path("out/report.md").read_text("utf-8").replace("\\", "")
-    assert f"locked {lock['at']} by `fairtrial lock`; SHA-256 {lock['digest']}" in text
+    assert f"locked {lock['at']} by fairtrial lock; SHA-256 {lock['digest']}" in text
     assert "timestamp https://stamps/1; note: first try" in text
     _, out, _ = run("status", "out")
     assert f"  locked   {lock['at']} ({lock['digest'][:12]})" in out.splitlines()
@@ -265,7 +265,7 @@ def test_a_folder_with_a_lock_only_says_so(run, study, locked):
     for command in ("status", "report", "export"):
         code, _, err = run(command, "out")
         assert code == 3
-        assert "holds the lock of a study, and no run" in err
+        assert "holds the lock of a study that was not run yet" in err
     assert run("show", "out", "lock")[0] == 0
 
 

@@ -112,7 +112,8 @@ class LedgerReader:
         text = self.fact("study")
         if text is None and self.fact("lock") is not None:
             raise LedgerError(
-                f"{self.path} holds the lock of a study, and no run: `fairtrial run` starts it"
+                f"{self.path} holds the lock of a study that was not run yet: `fairtrial show "
+                f"{self.path and self.path.parent} lock` shows it, `fairtrial run` starts the study"
             )
         if text is None:
             raise LedgerError(f"{self.path} holds no study: it was stopped before it began")

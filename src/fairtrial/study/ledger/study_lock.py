@@ -184,7 +184,7 @@ def shorten_digest(digest: str) -> str:
 
 def describe_lock(lock: StudyLock) -> Sequence[str]:
     """Return who made a lock and when, its digest, commit and timestamp, as short phrases."""
-    maker = "`fairtrial lock`" if lock.is_explicit else "the first run"
+    maker = "fairtrial lock" if lock.is_explicit else "the first run"
     phrases = [f"locked {lock.at} by {maker}", f"SHA-256 {lock.digest}"]
     if lock.git_commit:
         changes = " with uncommitted changes" if lock.git_dirty else ""

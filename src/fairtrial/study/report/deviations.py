@@ -207,7 +207,8 @@ def standing_text(data: RunTable, tests: Sequence[HypothesisTest]) -> str:
         parts.append(f"Confirmatory, laid down before the first result: {named['confirmatory']}.")
     if "exploratory" in named:
         parts.append(
-            f"Exploratory, without a plan or not laid down before: {named['exploratory']}."
+            "Exploratory, without a plan, or claim or data not as laid down before: "
+            f"{named['exploratory']}."
         )
     if "unknown" in named:
         why = "" if data.history is not None else " (these results come without a ledger)"
