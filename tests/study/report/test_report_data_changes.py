@@ -149,15 +149,33 @@ def test_replicates_may_be_raised_before_the_first_result(tmp_path):
     assert reported["deviations"] == []
 
 
-def test_planned_looks_are_no_deviation(tmp_path):
-    plan = make_plan("welch_t", generalize="these_problems_only", stopping=Stopping(looks=3))
+@pytest.mark.parametrize(
+    ("spending", "standing"), [("anytime", "confirmatory"), ("obrien_fleming", "exploratory")]
+)
+def test_planned_looks_are_no_deviation_and_open_ended_plans_allow_more_runs(
+    tmp_path, spending, standing
+):
+    stopping = Stopping(looks=3, spending=spending)
+    plan = make_plan("welch_t", generalize="these_problems_only", stopping=stopping)
     run(make(tmp_path, analysis_plans=(plan,)), limit=16)
     report(tmp_path)
     run(make(tmp_path, analysis_plans=(plan,)), resume=True)
-    assert report(tmp_path)["deviations"] == []
+    assert not any("looked at" in line for line in report(tmp_path)["deviations"])
     longer = make(tmp_path, analysis_plans=(plan,), run_budget=RunBudget(replicates=5))
     run(longer, resume=True)
-    assert verdict(report(tmp_path))["standing"] == "confirmatory"
+    assert verdict(report(tmp_path))["standing"] == standing
+
+
+def test_stopping_early_by_fewer_replicates_makes_the_claim_exploratory(tmp_path):
+    run(make(tmp_path, problem_ids=PROBLEMS[:3]), only="replicate <= 2")
+    fewer = make(tmp_path, problem_ids=PROBLEMS[:3], run_budget=RunBudget(replicates=2))
+    run(fewer, resume=True)
+    test = verdict(report(tmp_path))
+    assert (test["standing"], test["verdict_without"]) == ("exploratory", None)
+    assert (
+        "the verdict without the dropped replicates can't be computed: "
+        "12 runs of the first plan were not made"
+    ) in test["why"]
 
 
 def test_claims_on_other_runs_stay_confirmatory(tmp_path):

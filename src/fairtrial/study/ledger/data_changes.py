@@ -92,13 +92,18 @@ def base_version(first: StudyVersion | None, later: Sequence[StudyVersion]) -> S
 
 
 def has_planned_looks(plan: AnalysisPlan) -> bool:
-    """Return whether an analysis plan provides for interim looks, and for more runs after them."""
+    """Return whether an analysis plan provides for interim looks."""
     return plan.stopping is not None
 
 
 def is_planned(change: DataChange, plan: AnalysisPlan) -> bool:
-    """Return whether an analysis plan provides for a change of data."""
-    return change.kind == "replicates" and has_planned_looks(plan)
+    """Return whether an analysis plan provides for a change of data.
+
+    Confidence sequences allow for any number of runs. Planned looks with alpha spending don't:
+    their last look is at all replicates of the first plan.
+    """
+    is_open_ended = plan.stopping is not None and plan.stopping.spending == "anytime"
+    return change.kind == "replicates" and is_open_ended
 
 
 def touches(change: DataChange, hypothesis: Hypothesis, plan: AnalysisPlan | None) -> bool:
@@ -159,8 +164,10 @@ def _find_other_repetitions(
 ) -> Iterator[tuple[DataChangeKind, str, bool]]:
     """Yield how the runs of a condition changed: their replicates, seeds or limit."""
     before, after = count_replicates(plan.study), count_replicates(present.study)
-    if before != after:
-        yield "replicates", f"the {'added' if after > before else 'dropped'} replicates", True
+    if after > before:
+        yield "replicates", "the added replicates", True
+    elif after < before:
+        yield "runs", "the dropped replicates", True
     seeds, old_seeds = present.study.seed_policy, plan.study.seed_policy
     if seeds != old_seeds or present.study.study_id != plan.study.study_id:
         yield "runs", "the other seeds", True
