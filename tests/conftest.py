@@ -113,6 +113,14 @@ def commit():
 
 
 @pytest.fixture
+def tmp_path(tmp_path):
+    """Give each test a folder without neighbors: studies look for their own results beside them."""
+    folder = tmp_path / "alone"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
 def run(capsys, tmp_path, monkeypatch):
     """Run a command in an empty folder; gives (exit code, stdout, stderr)."""
     monkeypatch.chdir(tmp_path)

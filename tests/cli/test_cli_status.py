@@ -121,7 +121,7 @@ def test_the_status_of_a_finished_study(run, study, status):
     assert code == 0
     assert out.splitlines() == ["s: finished", "  done     6 of 6 runs", "  success  6"]
     summary = status()
-    assert set(summary) == SUMMARY | {"study_id", "go_on"}
+    assert set(summary) == SUMMARY | {"study_id", "go_on", "lock"}
     assert (summary["study_id"], summary["is_running"], summary["done"]) == ("s", False, 6)
     assert summary["go_on"] is None
     assert run("status", "out", "--watch")[1] == out

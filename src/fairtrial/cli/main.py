@@ -25,6 +25,7 @@ COMMANDS = {
     "init": ("fairtrial.cli.init:command", "Write a commented starter study."),
     "check": ("fairtrial.cli.check:command", "Find every mistake in a study or problem file."),
     "plan": ("fairtrial.cli.plan:command", "Show a study's conditions, runs, tests and power."),
+    "lock": ("fairtrial.cli.lock:command", "Lock a study before it is run."),
     "run": ("fairtrial.cli.run:run", "Run a study."),
     "resume": ("fairtrial.cli.run:resume", "Resume a study that was stopped."),
     "retry": ("fairtrial.cli.run:retry", "Repeat runs that broke or failed."),

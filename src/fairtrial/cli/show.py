@@ -30,9 +30,12 @@ from fairtrial.study import (
     LedgerReader,
     RunResult,
     as_json as spell_json,
+    describe_lock,
+    read_lock,
     select_assignments,
 )
 
+LOCK = "lock"
 MOST_EVENTS = 20
 LONGEST_EVENT, LONGEST_TEXT = 100, 300
 
@@ -43,13 +46,14 @@ LONGEST_EVENT, LONGEST_TEXT = 100, 300
     short_help="Show one run, or the candidates of an optimization.",
 )
 @folder_argument
-@click.argument("what", metavar="[RUN_ID|CANDIDATE]", required=False)
+@click.argument("what", metavar="[RUN_ID|CANDIDATE|lock]", required=False)
 @json_option
 def command(folder: Path, what: str | None, as_json: bool) -> None:
     """Show all that is known of one run: its outcome and output, its traceback, its attempts.
 
     The beginning of its id is enough, if it is unique. Of an optimization: without an id the tree
-    of its candidates; a candidate (0.1, or RUN_ID/0.1) with its verdict and diff.
+    of its candidates; a candidate (0.1, or RUN_ID/0.1) with its verdict and diff. `lock` shows the
+    lock of a study: its digests, when it was made, and the commit.
     """
     if what is None:
         rows = read_candidates(folder)
@@ -57,6 +61,8 @@ def command(folder: Path, what: str | None, as_json: bool) -> None:
             print_json(json.loads(spell_json(rows)))
         else:
             print_tree(folder, rows)
+    elif what == LOCK:
+        _show_lock(folder, as_json)
     elif "." in what:
         row, diff = find_candidate(folder, what)
         if as_json:
@@ -65,6 +71,21 @@ def command(folder: Path, what: str | None, as_json: bool) -> None:
             print_candidate(row, diff)
     else:
         _show_run(folder, what, as_json)
+
+
+def _show_lock(folder: Path, as_json: bool) -> None:
+    reader = LedgerReader.open(folder)
+    try:
+        lock = read_lock(reader)
+    finally:
+        reader.close()
+    if as_json:
+        print_json({"lock": None if lock is None else lock.to_dict()})
+        return
+    for phrase in describe_lock(lock) if lock is not None else ["no lock was recorded"]:
+        click.echo(harmless(phrase))
+    for name, digest in lock.parts.items() if lock is not None else ():
+        click.echo(f"  {name.ljust(8)}  {digest}")
 
 
 def _show_run(folder: Path, run_id: str, as_json: bool) -> None:

@@ -19,7 +19,14 @@ from fairtrial.cli.output import (
 from fairtrial.cli.resume_command import resume_command
 from fairtrial.cli.run_summary import COLORS, best_first, summary_facts
 from fairtrial.sandbox import HostLock, describe_timing_process
-from fairtrial.study import StudyStatus, read_status, spell_cost, spell_rate, spell_time
+from fairtrial.study import (
+    StudyStatus,
+    read_status,
+    shorten_digest,
+    spell_cost,
+    spell_rate,
+    spell_time,
+)
 
 WATCH_S = 1.0
 SHOWN_RUNS = 10
@@ -53,7 +60,8 @@ def command(folder: Path, watch: bool, as_json: bool) -> None:
         resume = resume_command(folder, status.study, status.summary) if is_resumable else None
         if as_json:
             facts = summary_facts(status.summary)
-            print_json({"study_id": status.study.study_id, **facts, "go_on": resume})
+            lock = None if status.lock is None else status.lock.to_dict()
+            print_json({"study_id": status.study.study_id, **facts, "go_on": resume, "lock": lock})
         else:
             if watch and is_running:
                 click.clear()
@@ -87,6 +95,8 @@ def _print(status: StudyStatus) -> None:
         left_s = status.seconds_left()
         if left_s is not None:
             click.echo(f"  left     {spell_time(left_s)}")
+    if status.lock is not None and status.lock.is_explicit:  # the first run of any study makes one
+        click.echo(f"  locked   {status.lock.at} ({shorten_digest(status.lock.digest)})")
     if summary.cost_usd:
         click.echo(f"  cost     {spell_cost(summary.cost_usd)}")
     if summary.tokens:

@@ -82,6 +82,12 @@ from fairtrial.study.ledger.reader import (
 from fairtrial.study.ledger.schema import (
     LEDGER_NAME as LEDGER_NAME,
 )
+from fairtrial.study.ledger.study_lock import (
+    StudyLock as StudyLock,
+    describe_lock as describe_lock,
+    read_lock as read_lock,
+    shorten_digest as shorten_digest,
+)
 from fairtrial.study.model.conditions import (
     Condition as Condition,
     DesignRow as DesignRow,
@@ -201,6 +207,9 @@ from fairtrial.study.runner.bindings import (
 )
 from fairtrial.study.runner.control import (
     control_study as control_study,
+)
+from fairtrial.study.runner.locking import (
+    lock_study as lock_study,
 )
 from fairtrial.study.runner.preparation import (
     DryRunReport as DryRunReport,

@@ -27,7 +27,8 @@ from fairtrial.study import (
     resume_study,
     run_study,
 )
-from fairtrial.study.ledger.amendments import CHANGES_FACT, FIRST_STUDY_FACT, read_claim_history
+from fairtrial.study.ledger.amendments import CHANGES_FACT, FIRST_STUDY_FACT
+from fairtrial.study.ledger.claim_history import read_claim_history
 from fairtrial.study.report.test_verdicts import TestVerdict
 
 H1 = make_claim(
@@ -214,12 +215,16 @@ def test_a_change_is_kept_in_the_ledger_however_it_was_made(tmp_path, way):
             resume_study(study, condition_runner=runner, show_progress=False)
     reported = report(tmp_path)
     assert standings(reported) == {"h1": "exploratory", "h2": "exploratory"}
-    (line,) = reported["deviations"]
+    line, *verdicts = reported["deviations"]
     assert re.fullmatch(
         rf"claims were changed {KNOWN} \(\d{{4}}-[\d:T+-]+\): "
         r'`hypotheses\[h1\]\.direction: "greater" -> "less"`',
         line,
     )
+    assert verdicts == [
+        "`h1` on `score`: supported as laid down; contradicted, exploratory as changed",
+        "`h2` on `speed`: inconclusive as laid down; inconclusive, exploratory as changed",
+    ]
     first, second = reported["tests"]
     assert first["verdict"] == second["verdict"] == "exploratory"
     assert first["why"].startswith(f"changed {KNOWN}; ")

@@ -7,7 +7,11 @@
 - `ledger_file` creates, checks and migrates the file that `schema` describes; `packing` is the data
   format; `volumes` detects network file systems; `sqlite_errors` explains what is wrong.
 - `fingerprint` decides whether a study is the one in the ledger; `plan_changes` keeps the results
-  of runs if it isn't; `amendments` and `claim_changes` record changes after results were known.
+  of runs if it isn't.
+- `study_lock` is the dated digest of what was planned. `recording` stores the first version of a
+  study and its changes, which `amendments` reads; `claim_changes` compares claims, `data_changes`
+  the runs they rest on, `earlier_folders` finds earlier results of the same study; `claim_history`
+  says which claims are confirmatory. `first_results` reads results as if nothing had changed.
 - `journal_store` and `journal_entries` store the journals of runs, `interim_looks` the looks at
   partial results.
 """

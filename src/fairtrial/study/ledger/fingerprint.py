@@ -43,7 +43,7 @@ def study_fingerprint(study: Study, conditions: Sequence[Condition]) -> dict[str
     """Return what the results of a study depend on, as plain data."""
     data = study.to_dict()
     covered = {name: _without(data[name], EXCLUDED_FIELDS.get(name, ())) for name in COVERED_FIELDS}
-    covered[CONDITIONS] = _digest_conditions(conditions)
+    covered[CONDITIONS] = digest_conditions(conditions)
     return covered
 
 
@@ -58,7 +58,8 @@ def _without(data: Any, names: Sequence[str]) -> Any:
     return {key: item for key, item in data.items() if key not in names}
 
 
-def _digest_conditions(conditions: Sequence[Condition]) -> str:
+def digest_conditions(conditions: Sequence[Condition]) -> str:
+    """Return the SHA-256 of the ids of conditions, and of which of them are admissible."""
     digest = hashlib.sha256()
     for condition in conditions:
         digest.update(canonical_json([condition.condition_id, condition.admissible]).encode())

@@ -85,13 +85,14 @@ def read_result(
             traceback=None if kind is None else content["traceback"],
             stdout=_decode_output(out),
             stderr=_decode_output(err),
-            evaluator_failed=kind is not None and _has_evaluator_failed(content),
+            evaluator_failed=kind is not None and has_evaluator_failed(content),
         )
     except _INVALID_ROW as error:
         raise UnreadableError(f"{type(error).__name__}: {error}") from error
 
 
-def _has_evaluator_failed(content: Mapping[str, Any]) -> bool:
+def has_evaluator_failed(content: Mapping[str, Any]) -> bool:
+    """Return whether the agent had finished and its evaluator failed, by the body of a run."""
     if "evaluator_failed" in content:
         return bool(content["evaluator_failed"])
     # Older ledgers say it in the error only.

@@ -110,6 +110,11 @@ class LedgerReader:
     def study(self) -> Study:
         """The study as it was when the plan was last stored."""
         text = self.fact("study")
+        if text is None and self.fact("lock") is not None:
+            raise LedgerError(
+                f"{self.path} holds the lock of a study that was not run yet: `fairtrial show "
+                f"{self.path and self.path.parent} lock` shows it, `fairtrial run` starts the study"
+            )
         if text is None:
             raise LedgerError(f"{self.path} holds no study: it was stopped before it began")
         folder = self.fact("folder")

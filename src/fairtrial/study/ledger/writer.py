@@ -115,6 +115,11 @@ class Ledger:
                 ((index, pack_condition(item)) for index, item in enumerate(conditions)),
             )
 
+    def write_facts(self, facts: Mapping[str, Any]) -> None:
+        """Store facts of the study by name; they replace earlier ones."""
+        with self._transaction():
+            self.connection.executemany(_INSERT_FACT, list(facts.items()))
+
     def begin_session(self, row: Mapping[str, Any]) -> None:
         """Record a new session.
 

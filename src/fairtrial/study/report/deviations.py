@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fairtrial.study.ledger.claim_changes import Departure
+from fairtrial.study.ledger.data_changes import has_planned_looks
+from fairtrial.study.ledger.earlier_folders import EarlierFolder
 from fairtrial.study.ledger.interim_looks import InterimLook
 from fairtrial.study.model.runs import RunStatus
 from fairtrial.study.report.hypothesis_test import HypothesisTest
@@ -32,6 +34,7 @@ def deviation_lines(
     left_out: number of results that were left out because their runs are no longer in the plan
     """
     yield from amendment_lines(data)
+    yield from _verdict_lines(tests)
     totals = data.totals
     if pending := data.pending:
         ending = ENDINGS.get(data.history.ended_how or "") if data.history else None
@@ -55,6 +58,14 @@ def deviation_lines(
             yield f"{format_code(test.test)} of {subject} not tested: {escape_markdown(test.why)}"
 
 
+def _verdict_lines(tests: Sequence[HypothesisTest]) -> Iterator[str]:
+    """Yield a line for each deciding verdict that rests on later changes."""
+    for test in tests:
+        if test.decides and test.without_changes:
+            subject = f"{format_code(test.hypothesis_id)} on {format_code(test.outcome)}"
+            yield f"{subject}: {escape_markdown(test.without_changes)}"
+
+
 def amendment_lines(data: RunTable) -> Iterator[str]:
     """Yield a line for each change of plan, hypotheses or code after the first result."""
     for notes in data.notes:
@@ -67,6 +78,7 @@ def amendment_lines(data: RunTable) -> Iterator[str]:
             f"({escape_markdown(change.at)}): {NOT_ADJUSTED}"
         )
     yield from _claim_lines(data)
+    yield from _folder_lines(data.record.folders)
     yield from _history_lines(data)
 
 
@@ -76,18 +88,34 @@ def _claim_lines(data: RunTable) -> Iterator[str]:
         if record.first is None or record.first.at is None:
             yield f"{UNKNOWN_STANDING}: it was not recorded when this ledger was started"
         elif record.first.runs_done:
-            results = _count_known(record.first.runs_done)
+            results = count_known(record.first.runs_done)
             since = f"{results} ({escape_markdown(record.first.at)})"
             yield f"{UNKNOWN_STANDING}: it is recorded only since {since}"
     for laid, lines in record.changes():
         when = "for this report" if laid.at is None else escape_markdown(laid.at)
-        results = _count_known(laid.runs_done)
+        results = count_known(laid.runs_done)
         for line in _shorten(lines):
             yield f"claims were changed after {results} ({when}): {format_code(line)}"
+        remark = ", and earlier results that are still in the plan count" if laid.runs_done else ""
         for line in _shorten(laid.accepted):
+            yield f"the study was changed after {results} ({when}){remark}: {format_code(line)}"
+
+
+def _folder_lines(folders: Sequence[EarlierFolder]) -> Iterator[str]:
+    for folder in folders:
+        started = f"started {escape_markdown(folder.started_at)}, {count_known(folder.results)}"
+        path = format_code(folder.path)
+        if folder.shared:
+            verb = "was" if folder.shared == 1 else "were"
             yield (
-                f"the study was changed after {results} ({when}), and earlier results that "
-                f"are still in the plan count: {format_code(line)}"
+                f"{format_count(folder.shared, 'run')} of this study {verb} made before with the "
+                f"same seeds in {path} ({started}): a repetition is no independent evidence"
+            )
+        else:
+            yield (
+                f"the same study was run before with other seeds in {path} ({started}): p values "
+                "don't allow for a choice between several studies, and agents that ignore seeds "
+                "give the same results again"
             )
 
 
@@ -96,7 +124,10 @@ def _shorten(lines: Sequence[str]) -> list[str]:
     return [*lines[:MAX_CHANGES], *([f"and {more:,} more changes"] if more > 0 else [])]
 
 
-def _count_known(results: int) -> str:
+def count_known(results: int) -> str:
+    """Return that so many results were known; without any, that the study was locked."""
+    if not results:
+        return "the study was locked, before its first result"
     return f"{format_count(results, 'result')} {'was' if results == 1 else 'were'} known"
 
 
@@ -104,6 +135,11 @@ def _history_lines(data: RunTable) -> Iterator[str]:
     history = data.history
     if history is None:
         return
+    for change in history.code_changes:
+        when = f"{count_known(change.runs_done)} ({escape_markdown(change.at)})"
+        files = ", ".join(map(format_code, _shorten(change.changes)))
+        is_locked = f"differs from the locked one: {files}" if files else "is the locked one again"
+        yield f"after {when} the code {is_locked}"
     yield from _look_lines(data, history.looks)
     if repeated := sum(history.repeated.values()):
         passed = history.repeated.get(RunStatus.SUCCESS.value, 0)
@@ -130,7 +166,13 @@ def _history_lines(data: RunTable) -> Iterator[str]:
 
 
 def _look_lines(data: RunTable, all_looks: Sequence[InterimLook]) -> Iterator[str]:
-    """Yield a line about earlier interim looks that saw other results than this report."""
+    """Yield a line about earlier interim looks that saw other results than this report.
+
+    Looks that every analysis plan provides for are no deviation.
+    """
+    plans = data.study.analysis_plans
+    if plans and all(map(has_planned_looks, plans)):
+        return
     ended = (RunStatus.SUCCESS, RunStatus.FAILED)
     now = sum(data.totals.statuses[status.value] for status in ended) if data.pending else None
     if looks := [look for look in all_looks if look.results != now]:
@@ -148,7 +190,7 @@ def why_late(departure: Departure, known: int) -> str:
     departure: what changed
     known: number of results that were known at the time of the change
     """
-    results = _count_known(known)
+    results = count_known(known)
     if departure == "family":
         return f"other claims of its plan were changed after {results}, and share its p"
     return f"{departure} after {results}"
@@ -165,7 +207,8 @@ def standing_text(data: RunTable, tests: Sequence[HypothesisTest]) -> str:
         parts.append(f"Confirmatory, laid down before the first result: {named['confirmatory']}.")
     if "exploratory" in named:
         parts.append(
-            f"Exploratory, without a plan or not laid down before: {named['exploratory']}."
+            "Exploratory, without a plan, or claim or data not as laid down before: "
+            f"{named['exploratory']}."
         )
     if "unknown" in named:
         why = "" if data.history is not None else " (these results come without a ledger)"

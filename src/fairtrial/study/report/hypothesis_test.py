@@ -25,8 +25,12 @@ class HypothesisTest:
     test: name of the test in the plan
     decides: whether it is the first test of its plan, which decides about the hypothesis
     standing: confirmatory if hypothesis and plan were laid down before the first result and have
-        not changed; exploratory if not; unknown if it was not recorded
+        not changed, nor its data; exploratory if not; unknown if it was not recorded
     verdict, why: the verdict and its reason
+    verdict_with, verdict_without: what the verdict is with later changes of claims or data, if it
+        were not exploratory for them, and what it would be without them; None if there were no
+        changes, or it can't be computed
+    without_changes: both in words, or why there is no verdict without them
     method: the statistical test that was used, with its direction
     unit: unit of analysis: runs, or pairs of runs
     groups: summary of each group
@@ -81,6 +85,9 @@ class HypothesisTest:
     notes: tuple[str, ...] = ()
     standing: ClaimRole = "unknown"
     agents: tuple[str, ...] = ()
+    verdict_with: TestVerdict | None = None
+    verdict_without: TestVerdict | None = None
+    without_changes: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as plain data."""

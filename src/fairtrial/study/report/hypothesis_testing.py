@@ -7,16 +7,15 @@ from dataclasses import dataclass, replace
 
 from fairtrial.study.hypotheses.averages import describe_averages
 from fairtrial.study.hypotheses.planned_tests import DEFAULT_TEST
-from fairtrial.study.ledger.amendments import ClaimStanding
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.hypotheses import AnalysisPlan, Hypothesis, HypothesisKind
 from fairtrial.study.model.runs import RunResult
 from fairtrial.study.model.study import Study
-from fairtrial.study.report.deviations import why_late
 from fairtrial.study.report.follow_up_tests import STRATA_TITLE
 from fairtrial.study.report.hypothesis_test import HypothesisTest
 from fairtrial.study.report.run_table import RunTable, collect_run_table
 from fairtrial.study.report.samples import ComparisonSample, failure_note, select_sample
+from fairtrial.study.report.standing import apply_standings
 from fairtrial.study.report.test_execution import run_test
 from fairtrial.study.report.test_requests import TestRequest, request_tests
 from fairtrial.study.report.test_results import TestResult
@@ -56,20 +55,7 @@ def judge_table(table: RunTable) -> list[HypothesisTest]:
     for hypothesis in table.study.hypotheses:
         if hypothesis.hypothesis_id not in planned:
             tests += _run_family(table, None, [hypothesis], DEFAULT_TEST, decides=True)
-    standings = table.record.standings(table.study)
-    return [
-        _apply_standing(test, standings[test.hypothesis_id, test.analysis_plan_id])
-        for test in tests
-    ]
-
-
-def _apply_standing(test: HypothesisTest, stands: ClaimStanding) -> HypothesisTest:
-    """Set the standing of a test; claims made or changed after results become exploratory."""
-    test = replace(test, standing=stands.standing)
-    if stands.why is None or test.verdict in (TestVerdict.EXPLORATORY, TestVerdict.NOT_TESTED):
-        return test
-    why = f"{why_late(stands.why, stands.known)}; {test.why}"
-    return replace(test, verdict=TestVerdict.EXPLORATORY, why=why)
+    return apply_standings(table, tests, judge_table)
 
 
 def _run_plan(

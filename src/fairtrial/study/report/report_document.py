@@ -25,8 +25,8 @@ VERDICT_GUIDE = (
     "after the plan's adjustment for several tests). *Contradicted*: the opposite was found. *Not "
     "supported*: a difference as large as the smallest of interest is ruled out by the 95% "
     "interval. *Inconclusive*: the data are compatible with both, which does not show that there "
-    "is no effect. *Exploratory*: tested without a plan, or claimed or changed after the first "
-    "result; decides nothing. The first test of a plan decides; the others are shown beside it."
+    "is no effect. *Exploratory*: tested without a plan, or claim or data were changed after the "
+    "first result; decides nothing. The first test of a plan decides; the others are beside it."
 )
 
 
@@ -79,6 +79,7 @@ def report_facts(
     """
     data = collect_run_table(study, conditions, run_results)
     tests = judge_table(data)
+    lock = None if data.history is None else data.history.lock
     return {
         "study_id": study.study_id,
         "planned": data.totals.planned,
@@ -88,6 +89,7 @@ def report_facts(
         **(data.spent or data.totals.spent).to_dict(),
         "deviations": list(deviation_lines(data, tests, left_out)),
         "claims": data.record.to_dict(study),
+        "lock": None if lock is None else lock.to_dict(),
         "tests": [test.to_dict() for test in tests],
     }
 

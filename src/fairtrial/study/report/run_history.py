@@ -12,15 +12,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fairtrial.study.ledger.amendments import (
-    ClaimHistory,
+    LockedCodeChange,
     StudyVersion,
     count_known_results,
-    read_claim_history,
+    read_code_changes,
 )
 from fairtrial.study.ledger.claim_changes import describe_claim_changes
+from fairtrial.study.ledger.claim_history import ClaimHistory, read_claim_history
+from fairtrial.study.ledger.earlier_folders import find_earlier_folders
 from fairtrial.study.ledger.interim_looks import InterimLook, read_interim_looks
 from fairtrial.study.ledger.reader import LedgerReader
 from fairtrial.study.ledger.sqlite_errors import explained
+from fairtrial.study.ledger.study_lock import StudyLock, read_lock
 from fairtrial.study.model.runs import RunStatus
 from fairtrial.study.model.study import Study
 
@@ -43,6 +46,8 @@ class RunHistory:
     ended_how: how the last session ended; None if it is running or was killed
     left_out: number of results of runs that are no longer in the plan
     looks: interim looks at verdicts before all runs were done
+    lock: the lock of the study; None if none was recorded
+    code_changes: changes of code since the lock
     """
 
     repeated: Mapping[str, int] = field(default_factory=dict)
@@ -52,6 +57,8 @@ class RunHistory:
     ended_how: str | None = None
     left_out: int = 0
     looks: tuple[InterimLook, ...] = ()
+    lock: StudyLock | None = None
+    code_changes: tuple[LockedCodeChange, ...] = ()
 
 
 def read_history(reader: LedgerReader) -> RunHistory:
@@ -82,6 +89,8 @@ def read_history(reader: LedgerReader) -> RunHistory:
         ended_how=last_session.get("ended_how"),
         left_out=reader.left_out,
         looks=() if reader.path is None else read_interim_looks(reader.path.parent),
+        lock=read_lock(reader),
+        code_changes=read_code_changes(reader),
     )
 
 
@@ -103,10 +112,21 @@ def record_for(reader: LedgerReader, study: Study) -> ClaimHistory:
 
     study: the study to report; if it differs from the ledger's, that is a further change
     """
-    record = read_claim_history(reader)
+    record = _add_found_folders(reader, read_claim_history(reader))
     if study == reader.study or not describe_claim_changes(reader.study, study):
         return record
     known = count_known_results(reader)
     if record.first is None:  # the ledger's present study is the earliest version known
-        record = ClaimHistory(StudyVersion(reader.study, known, None))
+        record = replace(record, first=StudyVersion(reader.study, known, None))
     return replace(record, later=(*record.later, StudyVersion(study, known, None)))
+
+
+def _add_found_folders(reader: LedgerReader, record: ClaimHistory) -> ClaimHistory:
+    """Return a history with earlier results of the same study that were not found at its start."""
+    lock = read_lock(reader)
+    if lock is None or reader.path is None:
+        return record
+    found = find_earlier_folders(reader.path.parent, reader.plan, lock.at)
+    recorded = {folder.started_at for folder in record.folders}  # a folder may have been moved
+    new = [folder for folder in found if folder.started_at not in recorded]
+    return replace(record, folders=(*record.folders, *new))

@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any
 from fairtrial.study.design.runs import count_runs
 from fairtrial.study.extensions import extensions
 from fairtrial.study.hypotheses.groups import Variable
-from fairtrial.study.ledger.amendments import Amendment, ClaimHistory, read_amendments
+from fairtrial.study.ledger.amendments import Amendment, read_amendments
+from fairtrial.study.ledger.claim_history import ClaimHistory
+from fairtrial.study.ledger.data_changes import base_version
+from fairtrial.study.ledger.first_results import (
+    FirstResultsReader,
+    read_first_plan,
+    take_claims,
+)
+from fairtrial.study.ledger.reader import LedgerReader
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.hypotheses import OutcomeSpec
 from fairtrial.study.model.runs import RunResult, RunStatus
@@ -109,6 +117,8 @@ class RunTable:
     record: how the hypotheses were registered and changed
     spent: cost of all attempts; None without a ledger
     history: how the runs came about; None without a ledger
+    original: the first results of the first plan, with the first claims, if these or the data were
+        changed later and the results are still there
     notes: readers of extensions that add notes to the report
     """
 
@@ -133,6 +143,7 @@ class RunTable:
         self.record = ClaimHistory()
         self.spent: Spending | None = None
         self.history: RunHistory | None = None
+        self.original: RunTable | None = None
         self.notes = [extension.report_notes() for extension in extensions()]
 
     def add(self, result: RunResult) -> None:
@@ -253,8 +264,36 @@ def collect_run_table(
         table.record = record_for(run_results.reader, study)
         table.history = read_history(run_results.reader)
         table.spent = Spending.from_summary(run_results.reader.summary())
+        table.original = _collect_original(run_results.reader, table.record)
     for result in run_results:
         table.add(result)
+    return table
+
+
+def _collect_original(reader: LedgerReader, record: ClaimHistory) -> RunTable | None:
+    """Return the first results of the first plan; None if nothing changed, or they are gone.
+
+    Runs that were made before in another folder are left out.
+    """
+    first, base = record.first, base_version(record.first, record.later)
+    left_out = {run_id for folder in record.folders for run_id in folder.shared_runs}
+    if first is None or base is None or not (record.data or record.later or left_out):
+        return None
+    study = take_claims(base.study, first.study)
+    plan = read_first_plan(reader, study)
+    if plan is None:
+        return None
+    table = RunTable(study, plan.conditions)
+    table.record = ClaimHistory(first)
+    if plan.runnable < len(plan):  # max_runs left runs out that may have been made later
+        left_out.update(
+            spec.run_id for index, spec in enumerate(plan.specs()) if plan.is_skipped(index)
+        )
+    if left_out:
+        table.totals.planned = sum(spec.run_id not in left_out for spec in plan.specs())
+    for result in FirstResultsReader.from_reader(reader, plan).results():
+        if result.run_id not in left_out:
+            table.add(result)
     return table
 
 

@@ -8,24 +8,30 @@ import json
 from array import array
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from fairtrial.core import LedgerError
 from fairtrial.study.design.run_plan import RunPlan
-from fairtrial.study.ledger.amendments import (
-    amendment_facts,
-    count_known_results,
-    first_version_facts,
-)
+from fairtrial.study.ledger.amendments import count_known_results
 from fairtrial.study.ledger.claim_changes import describe_claim_changes
+from fairtrial.study.ledger.earlier_folders import find_earlier_folders, folder_facts
 from fairtrial.study.ledger.fingerprint import differences, study_fingerprint
 from fairtrial.study.ledger.plan_changes import reconcile_order
 from fairtrial.study.ledger.reader import LedgerReader
+from fairtrial.study.ledger.recording import (
+    LockComparison,
+    amendment_facts,
+    code_change_facts,
+    first_version_facts,
+)
 from fairtrial.study.ledger.schema import REMOVED
 from fairtrial.study.ledger.sqlite_errors import explained
+from fairtrial.study.ledger.study_lock import describe_lock_changes, read_lock
 from fairtrial.study.ledger.writer import Ledger
 from fairtrial.study.model.runs import RunStatus
+from fairtrial.study.runner.locking import make_lock
 from fairtrial.study.runner.payment_tracker import record_interrupted_attempts
 from fairtrial.study.runner.pilot import matcher
 from fairtrial.study.runner.run_settings import RunSettings
@@ -45,7 +51,8 @@ def store_plan(
 
     Raises `LedgerError` for a ledger with results unless the study is to be resumed, and for one of
     a different study unless the changes are accepted. Changes after results were known (of claims,
-    of replicates, and accepted ones) are recorded, and the first version of the claims is kept.
+    of replicates, and accepted ones) are recorded, and the first version of the claims is kept. A
+    study without results is locked, unless it is locked already.
 
     problem_fingerprints: what results depend on beyond the study file, by problem
     """
@@ -64,25 +71,52 @@ def store_plan(
         accepted = _refuse_changes(ledger, plan, settings, facts["print"] or "")
     if has_plan:  # only now: a refused start must not change the ledger
         record_interrupted_attempts(ledger)
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    old_lock = read_lock(reader)
+    lock = old_lock, make_lock(plan, problem_fingerprints, "run", with_commit=old_lock is None)
     # Cancelled attempts and events keep their execution indexes even without a result.
     has_begun = has_plan and _has_any(ledger, "results", "attempts", "events")
+    known = count_known_results(reader) if has_begun else 0
+    code_changes = code_change_facts(reader, lock, now) if known else {}
     if has_begun and all(ledger.fact(name) == facts[name] for name in facts):
+        ledger.write_facts(code_changes)
         return reader.order
     order = reconcile_order(reader, plan) if has_begun else plan.order()
-    now = datetime.now(UTC).isoformat(timespec="seconds")
     facts |= (
-        amendment_facts(reader, study, now, accepted)
+        amendment_facts(reader, plan, now, lock, accepted)
         if has_begun
-        else first_version_facts(study, now)
+        else first_version_facts(study, now, lock)
     )
-    known = count_known_results(reader) if has_begun else 0
+    if not known:
+        facts |= _earlier_folder_facts(plan, lock)
     changes = describe_claim_changes(reader.study, study) if known else []
-    ledger.write_plan(facts, plan.conditions, order)
-    if changes:
-        results = f"{known:,} result{'s were' if known > 1 else ' was'} known"
-        shown = "; ".join(_shorten(changes))
-        settings.tell(f"claims changed after {results}, which the report will tell: {shown}")
+    ledger.write_plan({**facts, **code_changes}, plan.conditions, order)
+    _tell_changes(settings, lock, changes, known)
     return order
+
+
+def _earlier_folder_facts(plan: RunPlan, lock: LockComparison) -> dict[str, str]:
+    """Return the facts on earlier results of the same study, found before the first run."""
+    folder = Path(plan.study.output_dir or ".").absolute()
+    old, new = lock
+    laid_down_at = old.at if old is not None and old.is_explicit else new.at
+    return folder_facts(find_earlier_folders(folder, plan, laid_down_at))
+
+
+def _tell_changes(
+    settings: RunSettings, lock: LockComparison, claim_changes: list[str], known: int
+) -> None:
+    """Warn of changes that the report will list."""
+    if claim_changes:
+        results = f"{known:,} result{'s were' if known > 1 else ' was'} known"
+        shown = "; ".join(_shorten(claim_changes))
+        settings.tell(f"claims changed after {results}, which the report will tell: {shown}")
+    old, new = lock
+    if not known and old is not None and old.is_explicit and old.digest != new.digest:
+        shown = "; ".join(_shorten(describe_lock_changes(old, new)))
+        settings.tell(
+            f"this is not the study that was locked {old.at}, which the report will tell: {shown}"
+        )
 
 
 def _problem_part(fingerprints: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,9 +18,8 @@ from json import dumps
 from pathlib import Path
 from typing import Any, Literal
 
-from fairtrial.core import Emit, LedgerError, ignore_event, keep_out_of_git, plugins
+from fairtrial.core import Emit, LedgerError, ignore_event, plugins
 from fairtrial.study.ledger.journal_store import JournalStore
-from fairtrial.study.ledger.lock import OwnerLock
 from fairtrial.study.ledger.reader import LedgerReader
 from fairtrial.study.ledger.schema import LEDGER_NAME
 from fairtrial.study.ledger.writer import Ledger, open_ledger
@@ -33,6 +32,7 @@ from fairtrial.study.runner.assignment_feed import AssignmentFeed
 from fairtrial.study.runner.bindings import Bindings
 from fairtrial.study.runner.control import ControlFile
 from fairtrial.study.runner.ledger_setup import make_attempt_counter, select_runs, store_plan
+from fairtrial.study.runner.output_folder import lock_output_folder
 from fairtrial.study.runner.payment_tracker import PaymentTracker
 from fairtrial.study.runner.preparation import PreparedStudy, prepare
 from fairtrial.study.runner.progress import Progress, ProgressCounts
@@ -122,7 +122,7 @@ def execute_study(study: Study, settings: RunSettings) -> Results:
         stack.enter_context(preserved_rng())
         stack.enter_context(chdir("."))  # an agent may change the directory
         stack.enter_context(plugins.importable(prepared.study.folder))
-        stack.enter_context(_lock_folder(folder, prepared.bindings))
+        stack.enter_context(lock_output_folder(folder, needs_own=_need_own(prepared.bindings)))
         control = ControlFile(folder)  # from now on other processes may send requests
         ledger = _open_ledger(folder, settings)
         ledger_stack = stack.enter_context(ExitStack())
@@ -155,25 +155,6 @@ def execute_study(study: Study, settings: RunSettings) -> Results:
     return Results(LedgerReader.open(folder).with_plan(prepared.plan), stopped=stop)
 
 
-def _lock_folder(folder: Path, bindings: Bindings) -> OwnerLock:
-    """Create the output directory and return its lock; raises `LedgerError` if that fails."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        needs_own = any(
-            problem.needs_own_folder for problem in _problems_with_hooks(bindings).values()
-        )
-        if needs_own and not keep_out_of_git(folder):
-            raise LedgerError(
-                f"{folder} holds something else: results of code problems need a folder of their "
-                "own, or they would count as a part of the code; choose another --output"
-            )
-    except OSError as error:
-        raise LedgerError(
-            f"{folder} can't be made: {error.strerror}; choose another --output"
-        ) from error
-    return OwnerLock(folder)
-
-
 def _problems_with_hooks(bindings: Bindings) -> dict[str, ProblemHooks]:
     """Return the problems that have hooks, by name."""
     return {
@@ -181,6 +162,11 @@ def _problems_with_hooks(bindings: Bindings) -> dict[str, ProblemHooks]:
         for name, problem in bindings.problems.items()
         if isinstance(problem, ProblemHooks)
     }
+
+
+def _need_own(bindings: Bindings) -> bool:
+    """Return whether a problem needs an output directory that holds nothing else."""
+    return any(problem.needs_own_folder for problem in _problems_with_hooks(bindings).values())
 
 
 def _problem_fingerprints(bindings: Bindings) -> dict[str, Mapping[str, Any]]:

@@ -12,6 +12,7 @@ from fairtrial.study.ledger.ledger_summary import Summary
 from fairtrial.study.ledger.lock import owner_of
 from fairtrial.study.ledger.reader import LedgerReader
 from fairtrial.study.ledger.schema import LEDGER_NAME
+from fairtrial.study.ledger.study_lock import StudyLock, read_lock
 from fairtrial.study.model.study import Study
 
 MAX_WAIT_S, POLL_S = 10.0, 0.1
@@ -25,11 +26,13 @@ class StudyStatus:
     study: the study as the ledger stores it
     summary: its progress
     owner: pid and host of the process that runs it; None if it isn't running
+    lock: the lock of the study; None if none was recorded
     """
 
     study: Study
     summary: Summary
     owner: Mapping[str, Any] | None
+    lock: StudyLock | None = None
 
     @property
     def live(self) -> Mapping[str, Any]:
@@ -60,7 +63,7 @@ def read_status(folder: Path) -> StudyStatus:
     owner = owner_of(folder)
     reader = LedgerReader.open(folder)
     try:
-        return StudyStatus(reader.study, reader.summary(), owner)
+        return StudyStatus(reader.study, reader.summary(), owner, read_lock(reader))
     finally:
         reader.close()
 

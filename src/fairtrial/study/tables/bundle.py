@@ -25,6 +25,7 @@ from typing import IO, Any
 from fairtrial.core import LabError, LedgerError, Mistake, StudyError
 from fairtrial.study.ledger.lock import LOCK_NAME
 from fairtrial.study.ledger.schema import LEDGER_NAME
+from fairtrial.study.ledger.study_lock import find_lock_problems
 from fairtrial.study.tables.canonical import MANIFEST_FILE
 from fairtrial.study.tables.generation import (
     file_sha256,
@@ -231,6 +232,17 @@ class _BundleInspection:
         for name, facts in manifest["files"].items() if isinstance(manifest, dict) else ():
             if self._checksums.get(name, facts["sha256"]) != facts["sha256"]:
                 self._problems.append(f"{name}: differs from what {MANIFEST_FILE} says")
+        self._check_lock(manifest)
+
+    def _check_lock(self, manifest: Any) -> None:
+        """Check that the lock of the study agrees with itself and with the study's id."""
+        lock = manifest.get("lock") if isinstance(manifest, dict) else None
+        if lock is None:
+            return
+        problems = find_lock_problems(lock)
+        if not problems and lock["study"].get("study_id") != manifest["study_id"]:
+            problems = ["the lock is that of another study"]
+        self._problems += [f"{MANIFEST_FILE}: {problem}" for problem in problems]
 
 
 def _parse_checksums(content: bytes) -> dict[str, str]:

@@ -64,6 +64,7 @@ def build_manifest(
         "sessions": list(source.sessions),
         "rescored": dict(source.rescored),
         "claims": dict(source.claims),
+        "lock": None if source.lock is None else source.lock.to_dict(),
         "spent": {**spent.to_dict(), "not_in_runs": spent.minus(totals.spent).to_dict()},
         "left_out": left_out,
         "files": {path.name: _describe(path, rows.get(path.name)) for path in files},

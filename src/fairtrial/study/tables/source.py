@@ -13,10 +13,11 @@ from typing import Any
 
 from fairtrial.core import Mistake, StudyError
 from fairtrial.study.design.run_plan import RunPlan
-from fairtrial.study.ledger.amendments import read_claim_history
+from fairtrial.study.ledger.claim_history import read_claim_history
 from fairtrial.study.ledger.reader import LedgerReader
 from fairtrial.study.ledger.schema import REMOVED
 from fairtrial.study.ledger.sqlite_errors import explained
+from fairtrial.study.ledger.study_lock import StudyLock, read_lock
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.runs import RunResult, RunStatus
 from fairtrial.study.model.study import Study
@@ -39,6 +40,7 @@ class TableSource:
     left_out: number of results and runs that get no row, by reason
     rescored: number of rescored runs, by evaluator
     claims: which hypotheses were registered before the first result, and later changes
+    lock: the lock of the study; None if none was recorded
     spent: cost of all attempts; None without a ledger
     """
 
@@ -51,6 +53,7 @@ class TableSource:
     rescored: Mapping[str, int] = field(default_factory=dict)
     claims: Mapping[str, Any] = field(default_factory=dict)
     spent: Spending | None = None
+    lock: StudyLock | None = None
 
 
 def ledger_source(reader: LedgerReader) -> TableSource:
@@ -76,6 +79,7 @@ def ledger_source(reader: LedgerReader) -> TableSource:
         rescored,
         read_claim_history(reader).to_dict(reader.study),
         Spending.from_summary(reader.summary()),
+        read_lock(reader),
     )
 
 

@@ -1,0 +1,186 @@
+"""Output directories beside a study's own that hold earlier results of the same study.
+
+A claim that was picked from these results is not tested by the same runs again, and a repetition
+of the same runs with the same seeds is no independent evidence.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from fairtrial.core import LedgerError, dump_record
+from fairtrial.study.design.run_plan import RunPlan
+from fairtrial.study.ledger.amendments import StudyVersion, read_versions
+from fairtrial.study.ledger.claim_changes import ClaimKey, collect_claims, find_departures
+from fairtrial.study.ledger.reader import LedgerReader
+from fairtrial.study.ledger.schema import APPLICATION_ID, LEDGER_NAME
+from fairtrial.study.ledger.sqlite_errors import SQLITE_ERRORS, damaged
+from fairtrial.study.model.study import Study
+
+FOLDERS_FACT = "earlier folders"
+MAX_FOLDERS = 200
+"""How many ledgers are looked at."""
+MAX_ENTRIES = 2_000
+"""How many entries of a directory are looked at for ledgers."""
+MAX_COMPARED = 100_000
+"""How many results of another ledger are compared with the plan."""
+BUSY_S = 0.2
+_COUNT = "SELECT count(*) FROM results WHERE status = 'success'"
+_RUNS = "SELECT run_id, seed FROM results WHERE status = 'success' ORDER BY turn LIMIT ?"
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierFolder:
+    """Another output directory with earlier results of the same study.
+
+    path: the directory, relative to the study's own
+    started_at: when its first session started
+    results: how many runs had succeeded in it; one in which all failed has nothing to pick from
+    shared_runs: the ids of its runs that are runs of this study with the same seeds
+    same_claims: the claims, by hypothesis and plan, that were laid down there, before its first
+        result, as they are here
+    """
+
+    path: str
+    started_at: str
+    results: int
+    shared_runs: tuple[str, ...] = ()
+    same_claims: tuple[ClaimKey, ...] = ()
+
+    @property
+    def shared(self) -> int:
+        """How many of its runs are runs of this study with the same seeds."""
+        return len(self.shared_runs)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the main facts as plain data."""
+        facts = {"path": self.path, "started_at": self.started_at, "results": self.results}
+        return {**facts, "shared": self.shared}
+
+
+def find_earlier_folders(folder: Path, plan: RunPlan, before: str) -> tuple[EarlierFolder, ...]:
+    """Return the directories beside a study's own that have earlier results of the same study.
+
+    Looks at directories beside `folder`, and in `artifacts` in the study's folder. Directories that
+    can't be read are skipped. A study without hypotheses has none.
+
+    folder: the study's output directory
+    before: only sessions that started before this time count
+    """
+    study = plan.study
+    if not study.hypotheses:
+        return ()
+    found = []
+    for path in islice(_find_ledgers(folder, study), MAX_FOLDERS):
+        try:
+            with closing(_open(path)) as connection:
+                earlier = _inspect(LedgerReader(connection, path), folder, plan)
+        except (LedgerError, *SQLITE_ERRORS, OSError, ValueError, TypeError, LookupError):
+            continue
+        if earlier is not None and earlier.started_at < before:
+            found.append(earlier)
+    return tuple(found)
+
+
+def _find_ledgers(folder: Path, study: Study) -> Iterator[Path]:
+    """Yield the ledgers of the directories beside a study's own."""
+    own = os.path.realpath(folder)
+    parents = [folder.parent, *([study.folder / "artifacts"] if study.folder is not None else [])]
+    seen = {own}
+    for parent in parents:
+        try:
+            with os.scandir(parent) as entries:
+                names = sorted(entry.name for entry in islice(entries, MAX_ENTRIES))
+        except OSError:
+            continue
+        for name in names:
+            path = parent / name / LEDGER_NAME
+            key = os.path.realpath(path.parent)
+            if key not in seen and path.is_file():
+                seen.add(key)
+                yield path
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    """Open a ledger without changing anything beside it.
+
+    SQLite would create files beside a ledger that is not in use; `immutable` prevents it. A ledger
+    whose log holds something is in use or was killed, and has these files already.
+    """
+    log = path.with_name(f"{path.name}-wal")
+    is_quiet = not log.exists() or not log.stat().st_size
+    options = "mode=ro&immutable=1" if is_quiet else "mode=ro"
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?{options}", uri=True, timeout=BUSY_S, isolation_level=None
+    )
+    try:
+        if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+            raise LedgerError(f"{path} is no ledger")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _inspect(reader: LedgerReader, folder: Path, plan: RunPlan) -> EarlierFolder | None:
+    """Return what a ledger has of the same study; None if nothing."""
+    text = reader.fact("study")
+    if text is None or json.loads(text)["study_id"] != plan.study.study_id:
+        return None  # the ids and seeds of runs contain the study's id
+    results, sessions = reader.connection.execute(_COUNT).fetchone()[0], reader.sessions
+    if not results or not sessions or reader.path is None:
+        return None
+    first, _ = read_versions(reader)
+    return EarlierFolder(
+        path=os.path.relpath(reader.path.parent, folder),
+        started_at=str(next(iter(sessions.values()))["started_at"]),
+        results=results,
+        shared_runs=_find_shared(reader, plan),
+        same_claims=_find_same_claims(first, plan.study),
+    )
+
+
+def _find_shared(reader: LedgerReader, plan: RunPlan) -> tuple[str, ...]:
+    runs = set(reader.connection.execute(_RUNS, (MAX_COMPARED,)).fetchall())
+    return tuple(spec.run_id for spec in plan.specs() if (spec.run_id, spec.seed) in runs)
+
+
+def _find_same_claims(first: StudyVersion | None, study: Study) -> tuple[ClaimKey, ...]:
+    """Return the claims of a study that another one had laid down before its first result."""
+    if first is None or first.runs_done:
+        return ()
+    departures = find_departures(collect_claims(first.study), collect_claims(study))
+    keys = [
+        (hypothesis_id, plan.analysis_plan_id)
+        for plan in study.analysis_plans
+        for hypothesis_id in plan.hypothesis_ids
+    ]
+    return tuple(key for key in keys if key not in departures)
+
+
+def read_earlier_folders(reader: LedgerReader) -> tuple[EarlierFolder, ...]:
+    """Return the directories that the first run found; raises `LedgerError` if damaged."""
+    text = reader.fact(FOLDERS_FACT)
+    try:
+        return tuple(_read_folder(fields) for fields in json.loads(text or "[]"))
+    except (ValueError, TypeError, KeyError) as error:
+        raise damaged(reader.path, f"'{FOLDERS_FACT}' can't be read: {error}") from error
+
+
+def _read_folder(fields: dict[str, Any]) -> EarlierFolder:
+    claims = tuple((claim, plan) for claim, plan in fields["same_claims"])
+    runs = tuple(fields["shared_runs"])
+    return EarlierFolder(**{**fields, "shared_runs": runs, "same_claims": claims})
+
+
+def folder_facts(folders: Sequence[EarlierFolder]) -> dict[str, str]:
+    """Return the facts that record earlier directories."""
+    return {FOLDERS_FACT: json.dumps([dump_record(folder) for folder in folders])}

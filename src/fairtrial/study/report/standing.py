@@ -1,0 +1,152 @@
+"""The standing of tests: which are exploratory, and what they would say without later changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from fairtrial.study.ledger.claim_history import ClaimStanding
+from fairtrial.study.ledger.data_changes import DataChange
+from fairtrial.study.ledger.earlier_folders import EarlierFolder
+from fairtrial.study.report.deviations import count_known, why_late
+from fairtrial.study.report.hypothesis_test import HypothesisTest
+from fairtrial.study.report.markdown_text import format_count
+from fairtrial.study.report.run_table import RunTable
+from fairtrial.study.report.test_verdicts import TestVerdict
+
+NOT_KEPT = "the first conditions were not kept"
+MADE_OTHERWISE = "runs that were made before and after it are mixed"
+
+
+def apply_standings(
+    table: RunTable,
+    tests: Sequence[HypothesisTest],
+    judge: Callable[[RunTable], list[HypothesisTest]],
+) -> list[HypothesisTest]:
+    """Return tests with their standing; claims made, changed or fed after results are exploratory.
+
+    judge: tests the hypotheses of a run table, for the verdicts without later changes
+    """
+    standings = table.record.standings(table.study)
+    original = table.original
+    originals: list[HypothesisTest] = []
+    if original is not None and any(
+        standing.why is not None or standing.data or standing.folders
+        for standing in standings.values()
+    ):
+        originals = judge(original)
+    never_made = 0
+    if original is not None and original.pending > table.pending:
+        never_made = original.pending
+    return [
+        _apply_standing(
+            test,
+            standings[test.hypothesis_id, test.analysis_plan_id],
+            _find_original(test, originals),
+            never_made,
+        )
+        for test in tests
+    ]
+
+
+def _find_original(
+    test: HypothesisTest, originals: Iterable[HypothesisTest]
+) -> HypothesisTest | None:
+    """Return the test of the first plan in place of a test: the same one, or the deciding one."""
+    candidates = [
+        original
+        for original in originals
+        if (original.hypothesis_id, original.analysis_plan_id, original.outcome)
+        == (test.hypothesis_id, test.analysis_plan_id, test.outcome)
+        and original.decides == test.decides
+    ]
+    for original in candidates:
+        if (original.test, original.variables) == (test.test, test.variables):
+            return original
+    return candidates[0] if test.decides and len(candidates) == 1 else None
+
+
+def _apply_standing(
+    test: HypothesisTest,
+    standing: ClaimStanding,
+    original: HypothesisTest | None,
+    never_made: int,
+) -> HypothesisTest:
+    """Return a test with its standing, reasons, and the verdict without later changes.
+
+    never_made: number of runs of the first plan that have no result
+    """
+    test = replace(test, standing=standing.standing)
+    reasons = list(_find_reasons(test, standing))
+    if not reasons or test.verdict in (TestVerdict.EXPLORATORY, TestVerdict.NOT_TESTED):
+        return test
+    verdict_without, comparison = _compare_verdicts(test.verdict, standing, original, never_made)
+    return replace(
+        test,
+        verdict=TestVerdict.EXPLORATORY,
+        why="; ".join(filter(None, [*reasons, comparison, test.why])),
+        verdict_with=test.verdict,
+        verdict_without=verdict_without,
+        without_changes=comparison,
+    )
+
+
+def _find_reasons(test: HypothesisTest, standing: ClaimStanding) -> Iterator[str]:
+    """Yield why a test of a claim with a plan is exploratory."""
+    if standing.why is not None:
+        yield why_late(standing.why, standing.known)
+    if standing.data:
+        known = [change.known for change in standing.data if change.known is not None]
+        results = count_known(min(known)) if known else "results were known"
+        yield f"its data were changed after {results}"
+    for folder in standing.folders:
+        yield _describe_folder(folder, (test.hypothesis_id, test.analysis_plan_id))
+
+
+def _describe_folder(folder: EarlierFolder, claim: tuple[str, str | None]) -> str:
+    if claim in folder.same_claims:
+        return (
+            f"a repetition of runs with the same seeds ({folder.path}), which is no independent "
+            "evidence"
+        )
+    known = count_known(folder.results)
+    return f"laid down after {known} of the same runs ({folder.path})"
+
+
+def _compare_verdicts(
+    verdict: TestVerdict, standing: ClaimStanding, original: HypothesisTest | None, never_made: int
+) -> tuple[TestVerdict | None, str]:
+    """Return the verdict without later changes, and both verdicts, or why there is none, in words.
+
+    verdict: the verdict with the changes
+    """
+    phrases = [change.what for change in standing.data]
+    is_plural = len(phrases) > 1 or any(change.is_plural for change in standing.data)
+    if standing.folders:
+        phrases.append("the runs that were made before")
+        is_plural = True
+    if not phrases and (original is None or standing.why == "added"):
+        return None, ""
+    if not phrases and original is not None:
+        both = f"{original.verdict} as laid down; {verdict}, exploratory as changed"
+        return original.verdict, both
+    what = phrases[0] if len(phrases) == 1 else f"{', '.join(phrases[:-1])} and {phrases[-1]}"
+    obstacle = _find_obstacle(standing.data, original, never_made)
+    if original is None or obstacle:
+        return None, f"the verdict without {what} can't be computed: {obstacle}"
+    with_changes = f"{verdict}, exploratory with {'them' if is_plural else 'it'}"
+    return original.verdict, f"{original.verdict} without {what}; {with_changes}"
+
+
+def _find_obstacle(
+    changes: Sequence[DataChange], original: HypothesisTest | None, never_made: int
+) -> str:
+    """Return why there is no verdict without changes of data; empty if there is one."""
+    if any(change.kind == "made otherwise" for change in changes):
+        return MADE_OTHERWISE
+    if not all(change.can_undo for change in changes):
+        return NOT_KEPT
+    if never_made:
+        verb = "was" if never_made == 1 else "were"
+        return f"{format_count(never_made, 'run')} of the first plan {verb} not made"
+    return "" if original is not None else "the first plan has no such test"
