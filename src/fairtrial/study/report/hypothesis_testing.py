@@ -14,22 +14,27 @@ from fairtrial.study.model.runs import RunResult
 from fairtrial.study.model.study import Study
 from fairtrial.study.report.deviations import why_late
 from fairtrial.study.report.follow_up_tests import STRATA_TITLE
+from fairtrial.study.report.flow import count_flow
 from fairtrial.study.report.hypothesis_test import HypothesisTest
+from fairtrial.study.report.losses import (
+    LostRuns,
+    SecondVerdict,
+    direction_of,
+    loss_notes,
+    qualify_by_losses,
+)
 from fairtrial.study.report.run_table import RunTable, collect_run_table
-from fairtrial.study.report.samples import ComparisonSample, failure_note, select_sample
+from fairtrial.study.report.samples import ComparisonSample, select_sample
 from fairtrial.study.report.test_execution import run_test
 from fairtrial.study.report.test_requests import TestRequest, request_tests
 from fairtrial.study.report.test_results import TestResult
 from fairtrial.study.report.test_verdicts import TestVerdict, judge
-from fairtrial.study.stats.finding import UntestableError, suppress_warnings
+from fairtrial.study.stats.finding import Finding, UntestableError, suppress_warnings
 from fairtrial.study.stats.multiplicity import adjust_p, is_policy, policy_name
 from fairtrial.study.stats.test_names import find_test, suggest_test
 
 FALLBACK_POLICY = "bonferroni"
 """The strictest policy replaces an unknown one."""
-
-FAILURES_DIFFER = " (but failures differ between the groups, and failed runs are left out)"
-"""Added to the reason of a verdict if a comparison of the remaining runs may be unfair."""
 
 
 def judge_hypotheses(
@@ -130,8 +135,62 @@ def _run_family(
             test, p_adjusted=p, p_opposite=p_opposite, policy=policy, family=len(findings)
         )
         verdict, why = judge(outcome.request, outcome.result, p, p_opposite)
-        why += FAILURES_DIFFER if failure_note(test.groups) else ""
-        yield _mark_exploratory(outcome.request, replace(test, verdict=verdict, why=why), remark)
+        test = replace(test, verdict=verdict, why=why)
+        test = _allow_for_losses(test, outcome, findings)
+        yield _mark_exploratory(outcome.request, test, remark)
+
+
+def _allow_for_losses(
+    test: HypothesisTest, outcome: _TestOutcome, findings: Sequence[Finding]
+) -> HypothesisTest:
+    """Qualify the verdict of a test by its lost runs.
+
+    findings: all findings of the test's family
+    """
+    result, sample = outcome.result, outcome.sample
+    if result is None or sample is None:
+        return test
+    lost = LostRuns(sample)
+    if not len(lost):
+        return test
+
+    def rejudge(table: RunTable) -> SecondVerdict | None:
+        request = _fix_margin(replace(outcome.request, table=table), result)
+        second = _try_test(request, test.test).result
+        if second is None:
+            return None
+        family = [second.finding if f is result.finding else f for f in findings]
+        p, p_opposite = _adjust_one(family, second.finding, test.policy)
+        judged = judge(request, second, p, p_opposite)
+        return SecondVerdict(*judged, direction_of(second.finding))
+
+    judged = (test.verdict, test.why)
+    verdict, why, losses = qualify_by_losses(lost, result, judged, rejudge)
+    notes = (*test.notes, *loss_notes(losses, test.groups))
+    return replace(test, verdict=verdict, why=why, losses=losses, notes=notes)
+
+
+def _adjust_one(
+    family: Sequence[Finding], finding: Finding, policy: str
+) -> tuple[float, float | None]:
+    """Return the adjusted p values of one finding of a family, of its claim and of the opposite."""
+    one_sided = [member for member in family if member.p_opposite is not None]
+    adjusted = adjust_p([member.p for member in family], policy)
+    opposite = adjust_p([member.p_opposite or 0.0 for member in one_sided], policy)
+    of_claim = {id(member): p for member, p in zip(family, adjusted, strict=True)}
+    of_opposite = {id(member): p for member, p in zip(one_sided, opposite, strict=True)}
+    return of_claim[id(finding)], of_opposite.get(id(finding))
+
+
+def _fix_margin(request: TestRequest, result: TestResult) -> TestRequest:
+    """State the smallest effect of interest in the outcome's units, as the result has it.
+
+    Otherwise filled values would change it with the standard deviation.
+    """
+    if result.margin is None:
+        return request
+    hypothesis = replace(request.hypothesis, minimum_effect_of_interest=result.margin.size)
+    return replace(request, hypothesis=hypothesis, outcome=replace(request.outcome, sd=1.0))
 
 
 def _try_test(request: TestRequest, test_name: str) -> _TestOutcome:
@@ -171,7 +230,7 @@ def _make_record(outcome: _TestOutcome, test_name: str, *, decides: bool) -> Hyp
         decides=decides,
         verdict=TestVerdict.NOT_TESTED,
         why=outcome.reason,
-        groups=sample.groups if sample else (),
+        groups=count_flow(request, sample.groups) if sample else (),
         notes=_sample_notes(sample) if sample else (),
     )
     return test if result is None else _add_result(test, request, result)
@@ -231,7 +290,7 @@ def _mean_notes(request: TestRequest, result: TestResult) -> list[str]:
 def _sample_notes(sample: ComparisonSample) -> tuple[str, ...]:
     table = sample.request.table
     reader = table.readers[sample.request.outcome.name]
-    notes = [*sample.notes, failure_note(sample.groups), *table.remarks()]
+    notes = [*sample.notes, *table.remarks()]
     if reader.from_evaluations:
         notes.append(
             f"{reader.from_evaluations:,} values were found among evaluations: no metric of the "

@@ -5,12 +5,15 @@ Results are not kept, so that a million of them take no more memory than their n
 
 from __future__ import annotations
 
+import copy
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from fairtrial.study.design.run_plan import RunPlan
 from fairtrial.study.design.runs import count_runs
 from fairtrial.study.extensions import extensions
 from fairtrial.study.hypotheses.groups import Variable
@@ -21,6 +24,7 @@ from fairtrial.study.model.runs import RunResult, RunStatus
 from fairtrial.study.model.study import Study
 from fairtrial.study.report.outcome_reader import OutcomeReader
 from fairtrial.study.report.run_history import RunHistory, read_history, record_for
+from fairtrial.study.report.subject_order import SubjectOrder
 from fairtrial.study.tables.primary_outcome import PRIMARY
 from fairtrial.study.tables.results import Results
 from fairtrial.study.tables.spending import Spending
@@ -98,8 +102,14 @@ def _amount(value: Any) -> float:
     return float(value) if is_number and value == value else 0.0
 
 
+RunCell = tuple[int, str | None, str | None, int]
+"""Index of the condition, agent, problem and replicate of a run."""
+
+
 class RunTable:
     """The runs that succeeded or failed, as columns; failed runs have no values.
+
+    Broken runs are kept apart: `with_broken` has them as rows.
 
     study, conditions: the study and its conditions
     totals: totals over all results
@@ -110,6 +120,8 @@ class RunTable:
     spent: cost of all attempts; None without a ledger
     history: how the runs came about; None without a ledger
     notes: readers of extensions that add notes to the report
+    broken: the broken runs
+    order: whether the subjects of repeated measures had their treatments in the planned order
     """
 
     def __init__(self, study: Study, conditions: Sequence[Condition]) -> None:
@@ -134,32 +146,91 @@ class RunTable:
         self.spent: Spending | None = None
         self.history: RunHistory | None = None
         self.notes = [extension.report_notes() for extension in extensions()]
+        self.broken: list[RunCell] = []
+        self.order = SubjectOrder(study)
 
     def add(self, result: RunResult) -> None:
         """Add one result."""
         self.totals.add(result)
         spec = result.run_spec
-        if result.status not in (RunStatus.SUCCESS, RunStatus.FAILED):
-            return
         index = None if spec is None else self._condition_indices.get(spec.condition_id)
+        if spec is not None and index is not None:
+            self.order.add(result, self.conditions[index])
+        if result.status not in (RunStatus.SUCCESS, RunStatus.FAILED):
+            if result.status is RunStatus.BROKEN and spec is not None and index is not None:
+                cell = (index, spec.agent_spec_ref, spec.problem_spec_ref, spec.replicate)
+                self.broken.append(cell)
+            return
         group = spec and index is not None and (index, spec.agent_spec_ref, spec.problem_spec_ref)
         for notes in self.notes:
             notes.add(group or None, result)
         if spec is None or index is None:
             self.totals.without_condition += 1
             return
-        agent, problem = spec.agent_spec_ref, spec.problem_spec_ref
         has_failed = result.status is RunStatus.FAILED
-        self._columns["condition"].append(index)
-        self._columns["agent"].append(self.agents.setdefault(agent, len(self.agents)))
-        self._columns["problem"].append(self.problems.setdefault(problem, len(self.problems)))
-        self._columns[REPLICATE].append(spec.replicate)
+        self._add_cell((index, spec.agent_spec_ref, spec.problem_spec_ref, spec.replicate))
         self._failed.append(has_failed)
         self._latency.append(result.latency)
         condition = self.conditions[index]
         for name, reader in self.readers.items():
             value = float("nan") if has_failed else reader.read(result, condition)
             self._values[name].append(value)
+
+    def _add_cell(self, cell: RunCell) -> None:
+        index, agent, problem, replicate = cell
+        self._columns["condition"].append(index)
+        self._columns["agent"].append(self.agents.setdefault(agent, len(self.agents)))
+        self._columns["problem"].append(self.problems.setdefault(problem, len(self.problems)))
+        self._columns[REPLICATE].append(replicate)
+
+    def _copy(self) -> RunTable:
+        table = copy.copy(self)
+        # Cached views of the original don't hold for the copy.
+        for name in ("with_broken", "planned_cells"):
+            vars(table).pop(name, None)
+        table.agents, table.problems = dict(self.agents), dict(self.problems)
+        table._columns = {name: column[:] for name, column in self._columns.items()}
+        table._values = {name: values[:] for name, values in self._values.items()}
+        table._failed, table._latency = self._failed[:], self._latency[:]
+        table._variables = {}
+        return table
+
+    def _add_empty(self, cells: Iterable[RunCell]) -> None:
+        """Add runs without values, as failed ones."""
+        for cell in cells:
+            self._add_cell(cell)
+            self._failed.append(True)
+            self._latency.append(0.0)
+            for values in self._values.values():
+                values.append(float("nan"))
+
+    @cached_property
+    def with_broken(self) -> RunTable:
+        """A copy of the table, with the broken runs at its end as rows without values."""
+        table = self._copy()
+        table._add_empty(self.broken)
+        return table
+
+    @cached_property
+    def planned_cells(self) -> tuple[RunTable, Codes]:
+        """A table with a row for each agent and problem under each condition, without values.
+
+        Also returns the number of planned replicates of each row.
+        """
+        import numpy as np
+
+        cells = list(RunPlan(self.study, self.conditions).cells())
+        table = RunTable(self.study, self.conditions)
+        table._add_empty((cell.condition, cell.agent, cell.problem, 0) for cell in cells)
+        return table, np.asarray([cell.replicates for cell in cells], dtype=np.intp)
+
+    def with_values(self, name: str, rows: Codes, values: Values) -> RunTable:
+        """Return a copy in which some runs have other values of an outcome and did not fail."""
+        table = self._copy()
+        for row, value in zip(rows.tolist(), values.tolist(), strict=True):
+            table._values[name][row] = value
+            table._failed[row] = False
+        return table
 
     def remarks(self) -> list[str]:
         """Return the remarks of extensions on how far the tests can be trusted."""
