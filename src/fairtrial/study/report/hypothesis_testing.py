@@ -12,6 +12,7 @@ from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.hypotheses import AnalysisPlan, Hypothesis, HypothesisKind
 from fairtrial.study.model.runs import RunResult
 from fairtrial.study.model.study import Study
+from fairtrial.study.report.confounding import allow_for_aliases
 from fairtrial.study.report.deviations import why_late
 from fairtrial.study.report.follow_up_tests import STRATA_TITLE
 from fairtrial.study.report.flow import count_flow
@@ -137,6 +138,8 @@ def _run_family(
         verdict, why = judge(outcome.request, outcome.result, p, p_opposite)
         test = replace(test, verdict=verdict, why=why)
         test = _allow_for_losses(test, outcome, findings)
+        if outcome.sample is not None:
+            test = allow_for_aliases(test, outcome.sample)
         yield _mark_exploratory(outcome.request, test, remark)
 
 
