@@ -36,7 +36,8 @@ def indicator_columns(codes: NDArray[np.intp]) -> Matrix:
     """Return a column of 0 and 1 for each level that occurs."""
     import numpy as np
 
-    return (codes[:, None] == np.unique(codes)[None, :]).astype(float)
+    columns: Matrix = (codes[:, None] == np.unique(codes)[None, :]).astype(float)
+    return columns
 
 
 def interaction_columns(first: Matrix, second: Matrix, weights: Matrix) -> Matrix:
@@ -123,9 +124,7 @@ class ConditionAliasing:
         return data
 
 
-def condition_aliasing(
-    study: Study, conditions: Sequence[Condition]
-) -> ConditionAliasing | None:
+def condition_aliasing(study: Study, conditions: Sequence[Condition]) -> ConditionAliasing | None:
     """Return how effects are correlated in the conditions that can run.
 
     None for designs that are no two-level fraction or screening design, and without conditions.

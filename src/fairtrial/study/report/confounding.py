@@ -18,7 +18,7 @@ from fairtrial.study.design.effect_correlations import (
     indicator_columns,
     interaction_columns,
 )
-from fairtrial.study.design.runs import AGENT_FACTORS
+from fairtrial.study.design.runs import AGENT_FACTORS, PROBLEM_FACTORS
 from fairtrial.study.model.factors import FactorKind
 from fairtrial.study.report.hypothesis_test import HypothesisTest
 from fairtrial.study.report.pairing import match_runs, nuisance_factors
@@ -141,7 +141,7 @@ def _is_named(cells: _Cells, name: str, codes: Codes) -> bool:
     groups, and the uncertainty between them is that of the test.
     """
     table = cells.sample.request.table
-    if table.variable(name)[0].source not in ("block", "problem"):
+    if table.variable(name)[0].source != "block" and name not in PROBLEM_FACTORS:
         return True
     group = cells.read(cells.sample.group)
     return any(len(set(codes[group == index].tolist())) < 2 for index in set(group.tolist()))
@@ -157,7 +157,9 @@ def _find_interactions(cells: _Cells, names: Sequence[str]) -> Iterator[tuple[st
     candidates = [
         name
         for name in names
-        if (name in kinds or name in AGENT_FACTORS) and not cells.is_scale(name)
+        if (name in kinds or name in AGENT_FACTORS)
+        and name not in PROBLEM_FACTORS
+        and not cells.is_scale(name)
     ]
     manipulated = (FactorKind.MANIPULATED, None)
     pairs = itertools.combinations(candidates, 2)
@@ -175,7 +177,7 @@ def _find_adjusted(sample: ComparisonSample, test_name: str) -> set[str]:
     """
     plan, named_test = sample.request.plan, find_test(test_name)
     name = named_test.name if named_test else ""
-    adjusted = {"problem_id", "problem"}
+    adjusted = set(PROBLEM_FACTORS)
     if name in PAIRED_TESTS:
         adjusted.update(match_runs(sample).shared)
     if name in ADJUSTING_TESTS and plan is not None:

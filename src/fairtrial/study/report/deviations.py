@@ -46,6 +46,8 @@ def deviation_lines(
         yield f"{format_count(skipped, 'run')} left out evenly over the conditions, by max_runs"
     if broken := totals.statuses[str(RunStatus.BROKEN)]:
         yield f"{format_count(broken, 'run')} broken through no fault of the agent, and left out"
+    if data.order_check is not None and not data.order_check.is_kept:
+        yield f"{data.order_check.text}; carry-over between treatments is not balanced"
     left_out = left_out or (data.history.left_out if data.history else 0)
     if removed := left_out + totals.without_condition:
         yield f"{format_count(removed, 'result')} of runs that are no longer in the plan left out"

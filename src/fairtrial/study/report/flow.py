@@ -15,6 +15,7 @@ from fairtrial.study.report.samples import (
     number_groups,
 )
 from fairtrial.study.report.test_requests import TestRequest
+from fairtrial.study.stats.test_names import missing_data_policy
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,7 +37,7 @@ class RunFlow:
     broken: number of runs that broke through no fault of the agent
     pending: number of planned runs that are not done yet
     no_value: for each outcome, the number of successful runs without a value
-    used: for each outcome, the number of runs with a value
+    used: for each outcome, the number of runs with a value, or that count as 0
     """
 
     name: str
@@ -65,8 +66,8 @@ def trace_study(table: RunTable, outcomes: Sequence[str]) -> list[RunFlow]:
     agents = list(dict.fromkeys([*planned.agents, *table.with_broken.agents]))
     flows = []
     for name in [ALL_RUNS, *(agents if len(agents) > 1 else ())]:
-        masks = [_match_agent(each, name) for each in (planned, table, table.with_broken)]
-        in_plan, finished, ended = masks
+        in_plan = _match_agent(planned, name)
+        finished, ended = _match_agent(table, name), _match_agent(table.with_broken, name)
         ok = finished & ~table.failed
         empty = {outcome: np.isnan(table.values(outcome)) for outcome in outcomes}
         counts = int(replicates[in_plan].sum()), int(finished.sum()), int(ended.sum())
@@ -79,10 +80,18 @@ def trace_study(table: RunTable, outcomes: Sequence[str]) -> list[RunFlow]:
                 broken=counts[2] - counts[1],
                 pending=max(0, counts[0] - counts[2]),
                 no_value={key: int((ok & mask).sum()) for key, mask in empty.items()},
-                used={key: int((ok & ~mask).sum()) for key, mask in empty.items()},
+                used={
+                    key: int((finished if _counts_as_zero(table, key) else ok & ~mask).sum())
+                    for key, mask in empty.items()
+                },
             )
         )
     return flows
+
+
+def _counts_as_zero(table: RunTable, outcome: str) -> bool:
+    """Return whether runs without a value count as 0."""
+    return missing_data_policy(table.readers[outcome].spec.missing_data_policy) == "zero"
 
 
 def _match_agent(table: RunTable, name: str | None) -> NDArray[np.bool_]:
@@ -90,7 +99,8 @@ def _match_agent(table: RunTable, name: str | None) -> NDArray[np.bool_]:
 
     if name == ALL_RUNS:
         return np.ones(len(table), dtype=bool)
-    return table.column("agent") == table.agents.get(name, -1)
+    mask: NDArray[np.bool_] = table.column("agent") == table.agents.get(name, -1)
+    return mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +145,7 @@ def group_runs(
     return GroupedRuns(table, group, tuple(parts))
 
 
-def count_flow(
-    request: TestRequest, groups: Sequence[GroupSummary]
-) -> tuple[GroupSummary, ...]:
+def count_flow(request: TestRequest, groups: Sequence[GroupSummary]) -> tuple[GroupSummary, ...]:
     """Return the summaries of the groups of a test with the flow of their runs."""
     import numpy as np
 

@@ -14,16 +14,18 @@ from fairtrial.study.model.runs import RunResult
 from fairtrial.study.model.study import Study
 from fairtrial.study.report.confounding import allow_for_aliases
 from fairtrial.study.report.deviations import why_late
-from fairtrial.study.report.follow_up_tests import STRATA_TITLE
 from fairtrial.study.report.flow import count_flow
+from fairtrial.study.report.follow_up_tests import STRATA_TITLE
 from fairtrial.study.report.hypothesis_test import HypothesisTest
 from fairtrial.study.report.losses import (
-    LostRuns,
     SecondVerdict,
     direction_of,
+    fix_margin,
+    imbalance_notes,
     loss_notes,
     qualify_by_losses,
 )
+from fairtrial.study.report.lost_runs import LostRuns
 from fairtrial.study.report.run_table import RunTable, collect_run_table
 from fairtrial.study.report.samples import ComparisonSample, select_sample
 from fairtrial.study.report.test_execution import run_test
@@ -140,6 +142,7 @@ def _run_family(
         test = _allow_for_losses(test, outcome, findings)
         if outcome.sample is not None:
             test = allow_for_aliases(test, outcome.sample)
+        test = _add_order(test, table)
         yield _mark_exploratory(outcome.request, test, remark)
 
 
@@ -158,7 +161,7 @@ def _allow_for_losses(
         return test
 
     def rejudge(table: RunTable) -> SecondVerdict | None:
-        request = _fix_margin(replace(outcome.request, table=table), result)
+        request = fix_margin(replace(outcome.request, table=table), result)
         second = _try_test(request, test.test).result
         if second is None:
             return None
@@ -173,6 +176,15 @@ def _allow_for_losses(
     return replace(test, verdict=verdict, why=why, losses=losses, notes=notes)
 
 
+def _add_order(test: HypothesisTest, table: RunTable) -> HypothesisTest:
+    """Say in the reason that treatments of repeated measures were not in the planned order."""
+    check = table.order_check
+    if check is None or check.is_kept:
+        return test
+    note = f"{check.text}: carry-over from one treatment to the next is not balanced"
+    return replace(test, why=f"{test.why}; {check.text}", notes=(*test.notes, note))
+
+
 def _adjust_one(
     family: Sequence[Finding], finding: Finding, policy: str
 ) -> tuple[float, float | None]:
@@ -183,17 +195,6 @@ def _adjust_one(
     of_claim = {id(member): p for member, p in zip(family, adjusted, strict=True)}
     of_opposite = {id(member): p for member, p in zip(one_sided, opposite, strict=True)}
     return of_claim[id(finding)], of_opposite.get(id(finding))
-
-
-def _fix_margin(request: TestRequest, result: TestResult) -> TestRequest:
-    """State the smallest effect of interest in the outcome's units, as the result has it.
-
-    Otherwise filled values would change it with the standard deviation.
-    """
-    if result.margin is None:
-        return request
-    hypothesis = replace(request.hypothesis, minimum_effect_of_interest=result.margin.size)
-    return replace(request, hypothesis=hypothesis, outcome=replace(request.outcome, sd=1.0))
 
 
 def _try_test(request: TestRequest, test_name: str) -> _TestOutcome:
@@ -222,6 +223,7 @@ def _make_record(outcome: _TestOutcome, test_name: str, *, decides: bool) -> Hyp
     """Return the record of a test without its verdict and adjusted p values."""
     request, sample, result = outcome.request, outcome.sample, outcome.result
     hypothesis = request.hypothesis
+    groups = count_flow(request, sample.groups) if sample else ()
     test = HypothesisTest(
         hypothesis_id=hypothesis.hypothesis_id,
         label=hypothesis.label,
@@ -233,8 +235,8 @@ def _make_record(outcome: _TestOutcome, test_name: str, *, decides: bool) -> Hyp
         decides=decides,
         verdict=TestVerdict.NOT_TESTED,
         why=outcome.reason,
-        groups=count_flow(request, sample.groups) if sample else (),
-        notes=_sample_notes(sample) if sample else (),
+        groups=groups,
+        notes=(*_sample_notes(sample), *imbalance_notes(groups)) if sample else (),
     )
     return test if result is None else _add_result(test, request, result)
 

@@ -23,7 +23,7 @@ from fairtrial.study.report.test_sections import render_tests
 
 VERDICT_GUIDE = (
     f"How to read the verdicts. *Supported*: the claimed effect was found (p below {ALPHA:g}, "
-    "after the plan's adjustment for several tests). *Supported if losses are harmless*: found among "
+    "after the plan's adjustment for several tests). *Supported if losses are harmless*: found in "
     "the runs that have a value, but lost runs (failed, broken or without a value) differ between "
     "the groups or could turn the verdict. *Supported, or an alias is*: found, but the runs can't "
     "tell it from another effect, which is named. *Contradicted*: the opposite was found. *Not "
@@ -83,7 +83,7 @@ def report_facts(
     """
     data = collect_run_table(study, conditions, run_results)
     tests = judge_table(data)
-    order = data.order.check(conditions)
+    order = data.order_check
     return {
         "study_id": study.study_id,
         "planned": data.totals.planned,

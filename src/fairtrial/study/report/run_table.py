@@ -24,7 +24,7 @@ from fairtrial.study.model.runs import RunResult, RunStatus
 from fairtrial.study.model.study import Study
 from fairtrial.study.report.outcome_reader import OutcomeReader
 from fairtrial.study.report.run_history import RunHistory, read_history, record_for
-from fairtrial.study.report.subject_order import SubjectOrder
+from fairtrial.study.report.subject_order import OrderCheck, SubjectOrder
 from fairtrial.study.tables.primary_outcome import PRIMARY
 from fairtrial.study.tables.results import Results
 from fairtrial.study.tables.spending import Spending
@@ -121,7 +121,7 @@ class RunTable:
     history: how the runs came about; None without a ledger
     notes: readers of extensions that add notes to the report
     broken: the broken runs
-    order: whether the subjects of repeated measures had their treatments in the planned order
+    order: when the subjects of repeated measures had their treatments
     """
 
     def __init__(self, study: Study, conditions: Sequence[Condition]) -> None:
@@ -203,6 +203,11 @@ class RunTable:
             self._latency.append(0.0)
             for values in self._values.values():
                 values.append(float("nan"))
+
+    @cached_property
+    def order_check(self) -> OrderCheck | None:
+        """Whether treatments ran in the planned order; None without repeated measures."""
+        return self.order.check(self.conditions)
 
     @cached_property
     def with_broken(self) -> RunTable:

@@ -6,6 +6,7 @@ sequence run one after the other, in the planned order, and all of them run.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -61,7 +62,9 @@ class OrderCheck:
         parts = ", ".join(f"{number:,} {kind}" for number, kind in kinds if number)
         if not parts:
             return ""
-        return f"the planned order within subjects was broken: of {self.sequences:,} sequences {parts}"
+        return (
+            f"the planned order within subjects was broken: of {self.sequences:,} sequences {parts}"
+        )
 
 
 class SubjectOrder:
@@ -113,7 +116,7 @@ class SubjectOrder:
 
 def _find_violation(treatments: Sequence[_Treatment]) -> str:
     """Return how treatments, sorted by planned position, were not executed in that order."""
-    pairs = list(zip(treatments, treatments[1:], strict=False))
+    pairs = list(itertools.pairwise(treatments))
     if any(second.start_s < first.start_s - TOLERANCE_S for first, second in pairs):
         return "out of order"
     if any(second.start_s < first.end_s - TOLERANCE_S for first, second in pairs):
