@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fairtrial.core import dump_record
-from fairtrial.study.design.aliases import roman
 from fairtrial.study.design.association import CONFOUNDED
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.factors import DesignKind
@@ -105,11 +104,14 @@ class ConditionAliasing:
     @property
     def text(self) -> str:
         """The real resolution and the strongest aliases, in one line."""
-        partly = [
-            f"partly {roman(number)}"
-            for number, size in ((2, self.among_mains), (3, self.with_interactions))
-            if WEAK <= size < CONFOUNDED and roman(number) < self.resolution
-        ]
+        sizes = {
+            "II": self.among_mains,
+            "III": self.with_interactions,
+            "IV": self.among_interactions,
+        }
+        # Effects of the kinds below the resolution are aliased in part, if at all.
+        lower = itertools.takewhile(lambda name: name != self.resolution, sizes)
+        partly = [f"partly {name}" for name in lower if sizes[name] >= WEAK]
         after = f" in the {self.rows:,} conditions that constraints leave" if self.excluded else ""
         text = f"resolution {', '.join([self.resolution, *partly])}{after}"
         if not self.can_estimate_mains:
@@ -165,13 +167,14 @@ def _measure_aliasing(columns: dict[str, Matrix], excluded: int) -> ConditionAli
         kind = (first >= count) + (second >= count)
         kinds[kind].append((size, f"{names[0]} = {names[1]} ({size:.2g})"))
     largest = [max((size for size, _ in kind), default=0.0) for kind in kinds]
-    full = [number for number, size in zip((2, 3, 4), largest, strict=True) if size >= CONFOUNDED]
+    numerals = zip(("II", "III", "IV"), largest, strict=True)
+    full = (name for name, size in numerals if size >= CONFOUNDED)
     listed = [text for kind in kinds for _, text in sorted(kind, key=lambda item: -item[0])]
     rank = int(np.linalg.matrix_rank(np.hstack([np.ones((len(matrix), 1)), matrix])))
     return ConditionAliasing(
         rows=len(matrix),
         excluded=excluded,
-        resolution=roman(full[0]) if full else "V or more",
+        resolution=next(full, "V or more"),
         among_mains=largest[0],
         with_interactions=largest[1],
         among_interactions=largest[2],

@@ -99,9 +99,10 @@ def qualify_by_losses(
     text = f"{describe_losses(arms)}: {', and '.join(reasons)}"
     if verdict is TestVerdict.SUPPORTED:
         return TestVerdict.SUPPORTED_IF_LOSSES_HARMLESS, f"{why}, but {text}", assessment
-    if is_turned:
+    if worst is not None and is_turned:
         why = f"{verdict} only {CONDITION} ({why}), but {text}"
-        return TestVerdict.INCONCLUSIVE, why, assessment
+        is_ruled_out = worst.verdict is TestVerdict.NOT_SUPPORTED
+        return worst.verdict if is_ruled_out else TestVerdict.INCONCLUSIVE, why, assessment
     return verdict, f"{why}, {CONDITION}: {text}", assessment
 
 
