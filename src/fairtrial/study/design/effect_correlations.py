@@ -7,6 +7,7 @@ conditions that there are, so that constraints and missing cells count.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -54,29 +55,85 @@ def interaction_columns(first: Matrix, second: Matrix, weights: Matrix) -> Matri
     return rest
 
 
-def correlate_effects(first: Matrix, second: Matrix, weights: Matrix) -> float:
-    """Return the largest canonical correlation of two sets of columns: 1 if one can be the other.
+def orthonormal_basis(columns: Matrix, weights: Matrix) -> Matrix:
+    """Return a basis of centered columns, in rows times the root of their weights.
 
     weights: the number of runs in each row
     """
     import numpy as np
 
-    bases = [_orthonormal_basis(columns, weights) for columns in (first, second)]
-    if not all(basis.shape[1] for basis in bases):
-        return 0.0
-    largest = np.linalg.svd(bases[0].T @ bases[1], compute_uv=False)[0]
-    return float(min(1.0, largest))
-
-
-def _orthonormal_basis(columns: Matrix, weights: Matrix) -> Matrix:
-    """Return a basis of centered, weighted columns; without columns that don't vary."""
-    import numpy as np
-
-    centered = columns - np.average(columns, axis=0, weights=weights)
-    left, sizes, _ = np.linalg.svd(centered * np.sqrt(weights)[:, None], full_matrices=False)
+    root = np.sqrt(weights)[:, None]
+    centered = (columns - np.average(columns, axis=0, weights=weights)) * root
+    left, sizes, _ = np.linalg.svd(centered, full_matrices=False)
     scale = float(np.sqrt(weights.sum()) * np.abs(columns).max(initial=0.0))
     basis: Matrix = left[:, sizes > 1e-9 * max(scale, 1e-300)]
     return basis
+
+
+def correlate_numbers(basis: Matrix, numbers: Matrix, weights: Matrix) -> float:
+    """Return the largest correlation of an effect with a numeric variable.
+
+    basis: the effect, from `orthonormal_basis`
+    numbers, weights: the variable's value in each row, and the number of runs
+    """
+    import numpy as np
+
+    other = orthonormal_basis(numbers[:, None], weights)
+    if not (basis.shape[1] and other.shape[1]):
+        return 0.0
+    return float(min(1.0, np.linalg.svd(basis.T @ other, compute_uv=False)[0]))
+
+
+def correlate_levels(basis: Matrix, codes: NDArray[np.intp], weights: Matrix) -> float:
+    """Return the largest canonical correlation of an effect with the levels of a variable.
+
+    It is 1 if the variable determines (a part of) the effect.
+
+    basis: the effect, from `orthonormal_basis`
+    codes, weights: the variable's level in each row, and the number of runs
+    """
+    return _largest_root(_explain_by_levels(basis, codes, weights))
+
+
+def correlate_interaction(
+    basis: Matrix, first: NDArray[np.intp], second: NDArray[np.intp], weights: Matrix
+) -> float:
+    """Return the largest canonical correlation of an effect with an interaction of two variables.
+
+    Only the part of the interaction counts that the two main effects don't explain.
+
+    basis: the effect, from `orthonormal_basis`
+    first, second, weights: the levels of both variables in each row, and the number of runs
+    """
+    import numpy as np
+
+    joint = first * (int(second.max()) + 1) + second
+    root = np.sqrt(weights)[:, None]
+    mains = np.hstack([indicator_columns(first), indicator_columns(second)]) * root
+    fitted, *_ = np.linalg.lstsq(mains, basis, rcond=None)
+    additive = basis.T @ (mains @ fitted)
+    return _largest_root(_explain_by_levels(basis, joint, weights) - additive)
+
+
+def _explain_by_levels(basis: Matrix, codes: NDArray[np.intp], weights: Matrix) -> Matrix:
+    """Return the sums of squares and products of a basis that lie between levels."""
+    import numpy as np
+
+    _, compact = np.unique(codes, return_inverse=True)
+    sizes = np.bincount(compact, weights)
+    root = np.sqrt(weights)
+    sums = np.stack([np.bincount(compact, column * root) for column in basis.T], axis=1)
+    between: Matrix = sums.T @ (sums / sizes[:, None])
+    return between
+
+
+def _largest_root(squares: Matrix) -> float:
+    import numpy as np
+
+    if not squares.size:
+        return 0.0
+    largest = float(np.linalg.eigvalsh((squares + squares.T) / 2)[-1])
+    return math.sqrt(min(1.0, max(0.0, largest)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING
 
 from fairtrial.study.design.association import CONFOUNDED
 from fairtrial.study.design.effect_correlations import (
-    correlate_effects,
+    correlate_interaction,
+    correlate_levels,
+    correlate_numbers,
     indicator_columns,
     interaction_columns,
+    orthonormal_basis,
 )
 from fairtrial.study.design.runs import AGENT_FACTORS, PROBLEM_FACTORS
 from fairtrial.study.model.factors import FactorKind
@@ -36,6 +39,8 @@ MAX_SHOWN = 3
 MAX_PAIRS = 300
 MAX_CELLS = 256
 """Limits of the interactions that are looked at: their number, and the cells of each."""
+MAX_GROUPS = 64
+"""Effects with more groups or cells than this have no aliases looked for."""
 PAIRED_TESTS = ("paired_t", "wilcoxon", "mcnemar")
 ADJUSTING_TESTS = ("regression", "factorial_anova", "mixed_effects")
 
@@ -62,7 +67,7 @@ class _Cells:
     """The combinations of condition, agent and problem in a sample, and the tested effect there.
 
     weights: number of runs of each
-    target: columns of the tested effect
+    basis: the tested effect
     """
 
     def __init__(self, sample: ComparisonSample) -> None:
@@ -77,12 +82,14 @@ class _Cells:
         _, self._first, counts = np.unique(combined, return_index=True, return_counts=True)
         self.weights: Matrix = counts.astype(float)
         parts = [part[self._first] for part in sample.parts]
-        columns = [indicator_columns(part) for part in parts]
         if sample.request.comparison.shape == "slope":
-            columns = [self._read_scale(sample.request.comparison.variables[0])]
-        self.target = columns[0]
-        if len(columns) == 2:
-            self.target = interaction_columns(columns[0], columns[1], self.weights)
+            effect = self._read_scale(sample.request.comparison.variables[0])[:, None]
+        else:
+            columns = [indicator_columns(part) for part in parts]
+            effect = columns[0]
+            if len(columns) == 2:
+                effect = interaction_columns(columns[0], columns[1], self.weights)
+        self.basis = orthonormal_basis(effect, self.weights)
 
     def read(self, codes: Codes) -> Codes:
         """Return the level in each cell from that of each run in the sample."""
@@ -94,12 +101,14 @@ class _Cells:
 
         variable, codes = self.sample.request.table.variable(name)
         numbers = np.asarray([float(value) for value in variable.values.values()])
-        column: Matrix = numbers[codes[self.sample.rows][self._first]][:, None]
+        column: Matrix = numbers[codes[self.sample.rows][self._first]]
         return column
 
-    def make_columns(self, name: str, codes: Codes) -> Matrix:
-        """Return the columns of a variable: a number if it is sampled, else its levels."""
-        return self._read_scale(name) if self.is_scale(name) else indicator_columns(codes)
+    def correlate(self, name: str, codes: Codes) -> float:
+        """Return the correlation of the tested effect with a variable."""
+        if self.is_scale(name):
+            return correlate_numbers(self.basis, self._read_scale(name), self.weights)
+        return correlate_levels(self.basis, codes, self.weights)
 
     def is_scale(self, name: str) -> bool:
         """Return whether a variable's levels in the sample are points on a scale."""
@@ -114,21 +123,21 @@ def find_aliases(sample: ComparisonSample, test_name: str) -> list[Alias]:
 
     test_name: the test; variables that it adjusts for count only if they are confounded completely
     """
+    if len(sample.names) > MAX_GROUPS:
+        return []
     cells = _Cells(sample)
     nuisance = {name: cells.read(codes) for name, codes in nuisance_factors(sample).items()}
-    columns = {name: cells.make_columns(name, codes) for name, codes in nuisance.items()}
     adjusted = _find_adjusted(sample, test_name)
     aliases = []
-    for name, effect in columns.items():
-        size = correlate_effects(cells.target, effect, cells.weights)
-        if size >= CONFOUNDED and _is_named(cells, name, nuisance[name]):
+    for name, codes in nuisance.items():
+        size = cells.correlate(name, codes)
+        if size >= CONFOUNDED and _is_named(cells, name, codes):
             aliases.append(Alias(name, 1.0))
         elif PARTLY <= size < CONFOUNDED and name not in adjusted:
             aliases.append(Alias(name, size))
     complete = {alias.name for alias in aliases if alias.correlation >= CONFOUNDED}
     for first, second in _find_interactions(cells, [n for n in nuisance if n not in complete]):
-        effect = interaction_columns(columns[first], columns[second], cells.weights)
-        size = correlate_effects(cells.target, effect, cells.weights)
+        size = correlate_interaction(cells.basis, nuisance[first], nuisance[second], cells.weights)
         if size >= PARTLY:
             aliases.append(Alias(f"{first} × {second}", 1.0 if size >= CONFOUNDED else size))
     return sorted(aliases, key=lambda alias: -alias.correlation)
