@@ -297,6 +297,14 @@ def test_filters_and_a_balanced_budget_count_in_the_planned_runs():
     assert [group.planned for group in test.groups] == [10, 10]
 
 
+def test_a_finished_study_with_a_balanced_budget_is_no_interim_look(tmp_path):
+    budget = {"max_runs": 6, "max_runs_policy": "balanced"}
+    run(make_small_study(tmp_path, replicates=4, budget=budget))
+    facts = json.loads(CliRunner().invoke(cli, ["report", str(tmp_path), "--json"]).stdout)
+    assert (facts["planned"], facts["pending"]) == (6, 0)
+    assert facts["deviations"] == ["6 runs left out evenly over the conditions, by max_runs"]
+
+
 def test_runs_not_done_yet_that_differ_between_groups_are_named():
     study = make_study()
     conditions, results = simulate(study, noisy())

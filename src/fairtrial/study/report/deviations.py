@@ -42,8 +42,8 @@ def deviation_lines(
         )
     if failed := totals.statuses[str(RunStatus.FAILED)]:
         yield f"{format_count(failed, 'run')} failed, and have no outcome"
-    if skipped := totals.statuses[str(RunStatus.SKIPPED)]:
-        yield f"{format_count(skipped, 'run')} left out evenly over the conditions, by max_runs"
+    if data.skipped:
+        yield f"{format_count(data.skipped, 'run')} left out evenly over the conditions, by max_runs"
     if broken := totals.statuses[str(RunStatus.BROKEN)]:
         yield f"{format_count(broken, 'run')} broken through no fault of the agent, and left out"
     if data.order_check is not None and not data.order_check.is_kept:

@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from fairtrial.study.design.run_plan import RunPlan
-from fairtrial.study.design.runs import count_runs
 from fairtrial.study.extensions import extensions
 from fairtrial.study.hypotheses.groups import Variable
 from fairtrial.study.ledger.amendments import Amendment, ClaimHistory, read_amendments
@@ -44,7 +43,8 @@ MAX_METRICS = 200
 class ReportTotals:
     """Totals over all results.
 
-    planned: number of planned runs; None if unknown
+    planned: number of planned runs, without those that a balanced `max_runs` leaves out; None if
+        unknown
     statuses, failures: number of runs by status, and by kind of failure
     without_condition: number of results whose condition is unknown, or that have no spec
     spent, input_tokens, output_tokens: cost of the results
@@ -127,7 +127,9 @@ class RunTable:
     def __init__(self, study: Study, conditions: Sequence[Condition]) -> None:
         self.study = study
         self.conditions = conditions
-        self.totals = ReportTotals(planned=count_runs(study, conditions) if conditions else None)
+        plan = RunPlan(study, conditions)
+        self.totals = ReportTotals(planned=plan.runnable if conditions else None)
+        self._left_out = len(plan) - plan.runnable
         self.readers = {spec.name: OutcomeReader(study, spec) for spec in study.outcomes}
         for name in _other_columns(study):
             self.readers.setdefault(name, OutcomeReader(study, OutcomeSpec(name)))
@@ -247,9 +249,14 @@ class RunTable:
     @property
     def pending(self) -> int:
         """The number of planned runs that are not done yet."""
-        statuses = self.totals.statuses
-        excluded = statuses[str(RunStatus.SKIPPED)] + statuses[str(RunStatus.BROKEN)]
-        return max(0, (self.totals.planned or 0) - len(self) - excluded)
+        excluded = self.totals.statuses[str(RunStatus.BROKEN)] + self.skipped
+        return max(0, (self.totals.planned or 0) + self._left_out - len(self) - excluded)
+
+    @property
+    def skipped(self) -> int:
+        """The number of runs that a balanced `max_runs` leaves out."""
+        # A ledger has no results of such runs; results from elsewhere may list them.
+        return max(self._left_out, self.totals.statuses[str(RunStatus.SKIPPED)])
 
     def values(self, name: str) -> Values:
         """Return the values of an outcome or covariate; NaN where a run has none."""

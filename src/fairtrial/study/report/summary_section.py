@@ -104,8 +104,8 @@ def _run_lines(data: RunTable) -> Iterator[str]:
     totals = data.totals
     statuses = ", ".join(f"{number:,} {status}" for status, number in totals.statuses.most_common())
     yield f"results: {totals.total:,}" + (f" ({statuses})" if statuses else "")
-    if totals.planned is not None and totals.planned > totals.total:
-        yield f"planned and not done yet: {totals.planned - totals.total:,}"
+    if data.pending:
+        yield f"planned and not done yet: {data.pending:,}"
     if totals.failures:
         kinds = ", ".join(f"{n:,} {kind}" for kind, n in totals.failures.most_common())
         yield f"why runs did not succeed: {kinds}"
