@@ -257,7 +257,9 @@ def test_every_group_shows_the_flow_of_its_runs():
     report = " ".join(full_report(study, conditions, results).split())
     assert "| fancy | 20 | 13 | 2 | 3 | 4 | 1 | 10 |" in report
     assert "| all runs | 40 | 33 | 2 | 3 | 4 | 1 | 30 |" in report
+    assert "2 failed · 3 broken" in report
     facts = report_facts(study, conditions, results)
+    assert "1 successful run without a value of `score`" in facts["deviations"]
     assert facts["flow"] == [
         {
             "name": "all runs",

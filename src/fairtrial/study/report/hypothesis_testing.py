@@ -19,8 +19,8 @@ from fairtrial.study.report.follow_up_tests import STRATA_TITLE
 from fairtrial.study.report.hypothesis_test import HypothesisTest
 from fairtrial.study.report.losses import (
     SecondVerdict,
-    direction_of,
     fix_margin,
+    get_direction,
     imbalance_notes,
     loss_notes,
     qualify_by_losses,
@@ -168,7 +168,7 @@ def _allow_for_losses(
         family = [second.finding if f is result.finding else f for f in findings]
         p, p_opposite = _adjust_one(family, second.finding, test.policy)
         judged = judge(request, second, p, p_opposite)
-        return SecondVerdict(*judged, direction_of(second.finding))
+        return SecondVerdict(*judged, get_direction(second.finding))
 
     judged = (test.verdict, test.why)
     verdict, why, losses = qualify_by_losses(lost, result, judged, rejudge)

@@ -58,7 +58,7 @@ class LossAssessment:
     is_harmless: bool = True
 
 
-def direction_of(finding: Finding) -> int:
+def get_direction(finding: Finding) -> int:
     """Return the sign of an effect; 0 if the finding has none."""
     size = finding.rank_direction
     for number in (finding.estimate, finding.effect_size):
@@ -130,7 +130,7 @@ def _find_worst_case(
     between there would be none.
     """
     worst = None
-    direction = direction_of(result.finding)
+    direction = get_direction(result.finding)
     for table in _make_worst_cases(lost, result, verdict):
         second = rejudge(table)
         if second is None:
@@ -154,9 +154,9 @@ def _make_worst_cases(
         if result.is_omnibus and not claimed:
             yield lost.level_out()
         else:
-            yield lost.shift(-(claimed or direction_of(result.finding) or 1))
+            yield lost.shift(-(claimed or get_direction(result.finding) or 1))
     elif verdict is TestVerdict.CONTRADICTED:
-        yield lost.shift(claimed or -direction_of(result.finding))
+        yield lost.shift(claimed or -get_direction(result.finding))
     elif verdict in (TestVerdict.SUPPORTED, TestVerdict.NOT_SUPPORTED):
         if len(lost.sample.names) > 2 and len(request.comparison.variables) == 1:
             yield from lost.separate()

@@ -264,6 +264,12 @@ class RunTable:
 
         return np.asarray(self._values[name])
 
+    def count_missing(self, name: str) -> int:
+        """Return the number of successful runs without a value of an outcome."""
+        import numpy as np
+
+        return int((np.isnan(self.values(name)) & ~self.failed).sum())
+
     def column(self, name: str) -> Codes:
         """Return a column of codes (condition, agent, problem) or of numbers (replicate)."""
         import numpy as np

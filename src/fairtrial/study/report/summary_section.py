@@ -86,6 +86,8 @@ def _lead_line(data: RunTable) -> str:
     facts = [format_code(study.study_id), f"{len(data):,}{planned} runs done"]
     if failed := totals.statuses[str(RunStatus.FAILED)]:
         facts.append(f"{failed:,} failed")
+    if data.broken:
+        facts.append(f"{len(data.broken):,} broken")
     if cost_usd := (data.spent or totals.spent).cost_usd:
         facts.append(spell_cost(cost_usd))
     return " · ".join(facts)
