@@ -94,6 +94,26 @@ def fail(spec):
     )
 
 
+def break_run(spec):
+    return RunResult(
+        run_id=spec.run_id,
+        status=RunStatus.BROKEN,
+        run_spec=spec,
+        failure_kind=FailureKind.BROKEN,
+        error_info="no network",
+    )
+
+
+def lose(results, choose, how):
+    """Return results in which the chosen runs are lost.
+
+    choose: called with a result; returns whether its run is lost
+    how: `failed`, `broken` or `no value`
+    """
+    make = {"failed": fail, "broken": break_run, "no value": lambda spec: succeed(spec, {})}[how]
+    return [make(result.run_spec) if choose(result) else result for result in results]
+
+
 def level(condition, name="arm"):
     return condition.factor_assignments[name]
 

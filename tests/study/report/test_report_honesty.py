@@ -309,12 +309,12 @@ def test_json_output_has_the_notes_of_the_tests(tmp_path):
 
 
 @pytest.mark.parametrize(("policy", "is_unfair"), [("drop", True), ("zero", False)])
-def test_the_verdict_says_that_failures_differ_where_failed_runs_are_left_out(policy, is_unfair):
+def test_the_verdict_says_that_losses_differ_where_failed_runs_are_left_out(policy, is_unfair):
     study = make_study(
         outcomes=(OutcomeSpec("score", primary=True, missing_data_policy=policy),),
         run_budget=RunBudget(replicates=10),
     )
     fails = lambda spec, condition, rng: level(condition) == "fancy" and rng.random() < 0.5  # noqa: E731
     (test,) = judge_hypotheses(study, *simulate(study, noisy(), fails=fails))
-    assert ("failures differ" in test.why) is is_unfair
-    assert any("failures differ" in note for note in test.notes) is is_unfair
+    assert ("losses differ" in test.why) is is_unfair
+    assert any("losses differ" in note for note in test.notes) is is_unfair

@@ -181,10 +181,10 @@ def test_failures_that_differ_between_groups_are_reported():
     study = make_study()
     often = lambda spec, condition, rng: level(condition) == "fancy" and rng.random() < 0.5  # noqa: E731
     (test,) = judge_hypotheses(study, *simulate(study, lambda s, c, r: r.random(), fails=often))
-    assert any("failures differ" in note and "for fancy" in note for note in test.notes)
+    assert any("losses differ" in note and "for fancy" in note for note in test.notes)
     seldom = lambda spec, condition, rng: rng.random() < 0.1  # noqa: E731
     (test,) = judge_hypotheses(study, *simulate(study, lambda s, c, r: r.random(), fails=seldom))
-    assert not any("failures differ" in note for note in test.notes)
+    assert not any("losses differ" in note for note in test.notes)
 
 
 # -- filters --

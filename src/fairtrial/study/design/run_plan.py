@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from fairtrial.core import dump_record
 from fairtrial.study.design.runs import (
@@ -22,6 +24,20 @@ from fairtrial.study.model.runs import RunSpec
 from fairtrial.study.model.study import Study
 
 CACHED_CONDITIONS = 4_096
+
+
+class PlanCell(NamedTuple):
+    """The replicates of one agent on one problem under one condition.
+
+    condition: index of the condition among all conditions
+    agent, problem: their names; None for a condition runner
+    replicates: the number of runs, which are the replicates from 1 to this number
+    """
+
+    condition: int
+    agent: str | None
+    problem: str | None
+    replicates: int
 
 
 class RunPlan:
@@ -69,6 +85,21 @@ class RunPlan:
     def specs(self) -> Iterator[RunSpec]:
         """Yield the specs of all runs, in plan order."""
         return map(self.spec, range(self._length))
+
+    def cells(self) -> Iterator[PlanCell]:
+        """Yield each agent and problem under each condition, with its number of runs.
+
+        Runs that a balanced `max_runs` leaves out don't count.
+        """
+        quotas = self._sizes if self._quotas is None else self._quotas
+        numbers = [index for index, c in enumerate(self.conditions) if c.admissible]
+        for number, condition, quota in zip(numbers, self._admissible, quotas, strict=True):
+            agents = get_agents(self.study, condition)
+            problems = get_problems(self.study, condition)
+            size = len(agents) * len(problems)
+            pairs = itertools.product(agents, problems)
+            for position, (agent, problem) in enumerate(pairs):
+                yield PlanCell(number, agent, problem, -((position - quota) // size))
 
     def order(self) -> array[int]:
         """Return the plan indexes in the order of execution."""

@@ -45,10 +45,17 @@ def deviation_lines(
         )
     if failed := totals.statuses[str(RunStatus.FAILED)]:
         yield f"{format_count(failed, 'run')} failed, and have no outcome"
-    if skipped := totals.statuses[str(RunStatus.SKIPPED)]:
-        yield f"{format_count(skipped, 'run')} left out evenly over the conditions, by max_runs"
+    if data.skipped:
+        skipped = format_count(data.skipped, "run")
+        yield f"{skipped} left out evenly over the conditions, by max_runs"
     if broken := totals.statuses[str(RunStatus.BROKEN)]:
         yield f"{format_count(broken, 'run')} broken through no fault of the agent, and left out"
+    for outcome in dict.fromkeys(test.outcome for test in tests):
+        if outcome in data.readers and (missing := data.count_missing(outcome)):
+            runs = format_count(missing, "successful run")
+            yield f"{runs} without a value of {format_code(outcome)}"
+    if data.order_check is not None and not data.order_check.is_kept:
+        yield f"{data.order_check.text}; carry-over between treatments is not balanced"
     left_out = left_out or (data.history.left_out if data.history else 0)
     if removed := left_out + totals.without_condition:
         yield f"{format_count(removed, 'result')} of runs that are no longer in the plan left out"

@@ -7,6 +7,7 @@ from typing import Any
 
 from fairtrial.core import dump_record
 from fairtrial.study.ledger.claim_changes import ClaimRole
+from fairtrial.study.report.losses import LossAssessment
 from fairtrial.study.report.samples import GroupSummary
 from fairtrial.study.report.test_results import FollowUpComparison
 from fairtrial.study.report.test_verdicts import TestVerdict
@@ -48,6 +49,8 @@ class HypothesisTest:
     minimum_size: the same as a number, in the units of the outcome
     details_title, details: heading and list of follow-up comparisons
     notes: assumptions and caveats that a reader should know
+    losses: how runs without a value bear on the verdict; None if there are none
+    aliases: effects that the runs can't tell from the tested one
     """
 
     hypothesis_id: str
@@ -88,6 +91,8 @@ class HypothesisTest:
     verdict_with: TestVerdict | None = None
     verdict_without: TestVerdict | None = None
     without_changes: str = ""
+    losses: LossAssessment | None = None
+    aliases: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as plain data."""

@@ -11,24 +11,32 @@ from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.hypotheses import AnalysisPlan, Hypothesis, HypothesisKind
 from fairtrial.study.model.runs import RunResult
 from fairtrial.study.model.study import Study
+from fairtrial.study.report.confounding import allow_for_aliases
+from fairtrial.study.report.flow import count_flow
 from fairtrial.study.report.follow_up_tests import STRATA_TITLE
 from fairtrial.study.report.hypothesis_test import HypothesisTest
+from fairtrial.study.report.losses import (
+    SecondVerdict,
+    fix_margin,
+    get_direction,
+    imbalance_notes,
+    loss_notes,
+    qualify_by_losses,
+)
+from fairtrial.study.report.lost_runs import LostRuns
 from fairtrial.study.report.run_table import RunTable, collect_run_table
-from fairtrial.study.report.samples import ComparisonSample, failure_note, select_sample
+from fairtrial.study.report.samples import ComparisonSample, select_sample
 from fairtrial.study.report.standing import apply_standings
 from fairtrial.study.report.test_execution import run_test
 from fairtrial.study.report.test_requests import TestRequest, request_tests
 from fairtrial.study.report.test_results import TestResult
 from fairtrial.study.report.test_verdicts import TestVerdict, judge
-from fairtrial.study.stats.finding import UntestableError, suppress_warnings
+from fairtrial.study.stats.finding import Finding, UntestableError, suppress_warnings
 from fairtrial.study.stats.multiplicity import adjust_p, is_policy, policy_name
 from fairtrial.study.stats.test_names import find_test, suggest_test
 
 FALLBACK_POLICY = "bonferroni"
 """The strictest policy replaces an unknown one."""
-
-FAILURES_DIFFER = " (but failures differ between the groups, and failed runs are left out)"
-"""Added to the reason of a verdict if a comparison of the remaining runs may be unfair."""
 
 
 def judge_hypotheses(
@@ -116,8 +124,63 @@ def _run_family(
             test, p_adjusted=p, p_opposite=p_opposite, policy=policy, family=len(findings)
         )
         verdict, why = judge(outcome.request, outcome.result, p, p_opposite)
-        why += FAILURES_DIFFER if failure_note(test.groups) else ""
-        yield _mark_exploratory(outcome.request, replace(test, verdict=verdict, why=why), remark)
+        test = replace(test, verdict=verdict, why=why)
+        test = _allow_for_losses(test, outcome, findings)
+        if outcome.sample is not None:
+            test = allow_for_aliases(test, outcome.sample)
+        test = _add_order(test, table)
+        yield _mark_exploratory(outcome.request, test, remark)
+
+
+def _allow_for_losses(
+    test: HypothesisTest, outcome: _TestOutcome, findings: Sequence[Finding]
+) -> HypothesisTest:
+    """Qualify the verdict of a test by its lost runs.
+
+    findings: all findings of the test's family
+    """
+    result, sample = outcome.result, outcome.sample
+    if result is None or sample is None:
+        return test
+    lost = LostRuns(sample)
+    if not len(lost):
+        return test
+
+    def rejudge(table: RunTable) -> SecondVerdict | None:
+        request = fix_margin(replace(outcome.request, table=table), result)
+        second = _try_test(request, test.test).result
+        if second is None:
+            return None
+        family = [second.finding if f is result.finding else f for f in findings]
+        p, p_opposite = _adjust_one(family, second.finding, test.policy)
+        judged = judge(request, second, p, p_opposite)
+        return SecondVerdict(*judged, get_direction(second.finding))
+
+    judged = (test.verdict, test.why)
+    verdict, why, losses = qualify_by_losses(lost, result, judged, rejudge)
+    notes = (*test.notes, *loss_notes(losses, test.groups))
+    return replace(test, verdict=verdict, why=why, losses=losses, notes=notes)
+
+
+def _add_order(test: HypothesisTest, table: RunTable) -> HypothesisTest:
+    """Say in the reason that treatments of repeated measures were not in the planned order."""
+    check = table.order_check
+    if check is None or check.is_kept:
+        return test
+    note = f"{check.text}: carry-over from one treatment to the next is not balanced"
+    return replace(test, why=f"{test.why}; {check.text}", notes=(*test.notes, note))
+
+
+def _adjust_one(
+    family: Sequence[Finding], finding: Finding, policy: str
+) -> tuple[float, float | None]:
+    """Return the adjusted p values of one finding of a family, of its claim and of the opposite."""
+    one_sided = [member for member in family if member.p_opposite is not None]
+    adjusted = adjust_p([member.p for member in family], policy)
+    opposite = adjust_p([member.p_opposite or 0.0 for member in one_sided], policy)
+    of_claim = {id(member): p for member, p in zip(family, adjusted, strict=True)}
+    of_opposite = {id(member): p for member, p in zip(one_sided, opposite, strict=True)}
+    return of_claim[id(finding)], of_opposite.get(id(finding))
 
 
 def _try_test(request: TestRequest, test_name: str) -> _TestOutcome:
@@ -146,6 +209,7 @@ def _make_record(outcome: _TestOutcome, test_name: str, *, decides: bool) -> Hyp
     """Return the record of a test without its verdict and adjusted p values."""
     request, sample, result = outcome.request, outcome.sample, outcome.result
     hypothesis = request.hypothesis
+    groups = count_flow(request, sample.groups) if sample else ()
     test = HypothesisTest(
         hypothesis_id=hypothesis.hypothesis_id,
         label=hypothesis.label,
@@ -157,8 +221,8 @@ def _make_record(outcome: _TestOutcome, test_name: str, *, decides: bool) -> Hyp
         decides=decides,
         verdict=TestVerdict.NOT_TESTED,
         why=outcome.reason,
-        groups=sample.groups if sample else (),
-        notes=_sample_notes(sample) if sample else (),
+        groups=groups,
+        notes=(*_sample_notes(sample), *imbalance_notes(groups)) if sample else (),
     )
     return test if result is None else _add_result(test, request, result)
 
@@ -217,7 +281,7 @@ def _mean_notes(request: TestRequest, result: TestResult) -> list[str]:
 def _sample_notes(sample: ComparisonSample) -> tuple[str, ...]:
     table = sample.request.table
     reader = table.readers[sample.request.outcome.name]
-    notes = [*sample.notes, failure_note(sample.groups), *table.remarks()]
+    notes = [*sample.notes, *table.remarks()]
     if reader.from_evaluations:
         notes.append(
             f"{reader.from_evaluations:,} values were found among evaluations: no metric of the "

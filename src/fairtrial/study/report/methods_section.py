@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fairtrial.study.design.agent_options import agent_names, find_affected_agents
+from fairtrial.study.design.effect_correlations import condition_aliasing
 from fairtrial.study.design.runs import count_replicates, count_runs, get_agents, get_problems
 from fairtrial.study.ledger.study_lock import describe_lock
 from fairtrial.study.model.conditions import Condition
@@ -76,6 +77,9 @@ def _design_lines(study: Study, conditions: Sequence[Condition] | None) -> Itera
             f"{format_count(len(admissible), 'condition')}{left_out}, {replicates}, "
             f"{format_count(count_runs(study, conditions), 'planned run')}"
         )
+        aliasing = condition_aliasing(study, conditions)
+        if aliasing is not None:
+            yield f"aliases: {escape_markdown(aliasing.text, 2_000)}"
         yield from _participant_lines(study, admissible)
     else:
         yield f"{replicates} of each run"

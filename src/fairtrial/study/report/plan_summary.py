@@ -11,6 +11,7 @@ from typing import Any
 from fairtrial.core import write_table
 from fairtrial.study.design.balance import BalanceReport, balance_report
 from fairtrial.study.design.build import design_table, make_conditions
+from fairtrial.study.design.effect_correlations import ConditionAliasing, condition_aliasing
 from fairtrial.study.design.runs import (
     count_replicates,
     count_runs,
@@ -65,6 +66,11 @@ class PlanSummary:
     def balance(self) -> BalanceReport:
         """The balance of the design."""
         return balance_report(self.study, self.conditions)
+
+    @cached_property
+    def aliasing(self) -> ConditionAliasing | None:
+        """How effects are correlated in the conditions that can run, for two-level designs."""
+        return condition_aliasing(self.study, self.conditions)
 
     @cached_property
     def tests(self) -> list[PlannedTest]:
@@ -137,6 +143,7 @@ class PlanSummary:
             "replicates": self.replicates,
             "facts": dict(self.facts),
             "balance": self.balance.to_dict(),
+            "aliasing": self.aliasing and self.aliasing.to_dict(),
             "tests": [test.to_dict() for test in self.tests],
             "power": [power.to_dict() for power in self.power],
             "condition_table": list(condition_rows(self.study, self.conditions)),

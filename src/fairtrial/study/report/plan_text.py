@@ -161,6 +161,9 @@ def _detail_lines(plan: PlanSummary) -> Iterator[PlanLine]:
         tied = {factor.name: factor.tied_to for factor in study.factors if factor.tied_to}
         for line in balance_lines(plan.balance, tied):
             yield PlanLine(line, 0, LABEL_WIDTH)
+    # Without exclusions the facts of the design state its resolution and aliases.
+    if plan.aliasing is not None and plan.aliasing.excluded:
+        yield PlanLine(f"aliases  {plan.aliasing.text}", 0, LABEL_WIDTH)
     if study.hypotheses:
         yield PlanLine()
         for test in plan.tests:

@@ -6,23 +6,27 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from fairtrial.core import atomic_write
+from fairtrial.core import atomic_write, dump_record
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.runs import RunResult
 from fairtrial.study.model.study import Study
 from fairtrial.study.power.hypothesis_power import ALPHA
 from fairtrial.study.report.codebook import codebook_text
 from fairtrial.study.report.deviations import deviation_lines
+from fairtrial.study.report.flow import trace_study
 from fairtrial.study.report.hypothesis_testing import judge_table
 from fairtrial.study.report.markdown_text import escape_markdown, format_list
 from fairtrial.study.report.methods_section import methods_text, setting_lines
 from fairtrial.study.report.run_table import collect_run_table
-from fairtrial.study.report.summary_section import summary_text
+from fairtrial.study.report.summary_section import choose_outcomes, summary_text
 from fairtrial.study.report.test_sections import render_tests
 
 VERDICT_GUIDE = (
     f"How to read the verdicts. *Supported*: the claimed effect was found (p below {ALPHA:g}, "
-    "after the plan's adjustment for several tests). *Contradicted*: the opposite was found. *Not "
+    "after the plan's adjustment for several tests). *Supported if losses are harmless*: found in "
+    "the runs that have a value, but lost runs (failed, broken or without a value) differ between "
+    "the groups or could turn the verdict. *Supported, or an alias is*: found, but the runs can't "
+    "tell it from another effect, which is named. *Contradicted*: the opposite was found. *Not "
     "supported*: a difference as large as the smallest of interest is ruled out by the 95% "
     "interval. *Inconclusive*: the data are compatible with both, which does not show that there "
     "is no effect. *Exploratory*: tested without a plan, or claim or data were changed after the "
@@ -80,6 +84,7 @@ def report_facts(
     data = collect_run_table(study, conditions, run_results)
     tests = judge_table(data)
     lock = None if data.history is None else data.history.lock
+    order = data.order_check
     return {
         "study_id": study.study_id,
         "planned": data.totals.planned,
@@ -87,6 +92,8 @@ def report_facts(
         "statuses": dict(data.totals.statuses),
         "left_out": left_out + data.totals.without_condition,
         **(data.spent or data.totals.spent).to_dict(),
+        "flow": [flow.to_dict() for flow in trace_study(data, choose_outcomes(data))],
+        "order": order and dump_record(order),
         "deviations": list(deviation_lines(data, tests, left_out)),
         "claims": data.record.to_dict(study),
         "lock": None if lock is None else lock.to_dict(),

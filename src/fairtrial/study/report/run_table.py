@@ -5,13 +5,15 @@ Results are not kept, so that a million of them take no more memory than their n
 
 from __future__ import annotations
 
+import copy
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from fairtrial.study.design.runs import count_runs
+from fairtrial.study.design.run_plan import RunPlan
 from fairtrial.study.extensions import extensions
 from fairtrial.study.hypotheses.groups import Variable
 from fairtrial.study.ledger.amendments import Amendment, read_amendments
@@ -29,6 +31,7 @@ from fairtrial.study.model.runs import RunResult, RunStatus
 from fairtrial.study.model.study import Study
 from fairtrial.study.report.outcome_reader import OutcomeReader
 from fairtrial.study.report.run_history import RunHistory, read_history, record_for
+from fairtrial.study.report.subject_order import OrderCheck, SubjectOrder
 from fairtrial.study.tables.primary_outcome import PRIMARY
 from fairtrial.study.tables.results import Results
 from fairtrial.study.tables.spending import Spending
@@ -48,7 +51,8 @@ MAX_METRICS = 200
 class ReportTotals:
     """Totals over all results.
 
-    planned: number of planned runs; None if unknown
+    planned: number of planned runs, without those that a balanced `max_runs` leaves out; None if
+        unknown
     statuses, failures: number of runs by status, and by kind of failure
     without_condition: number of results whose condition is unknown, or that have no spec
     spent, input_tokens, output_tokens: cost of the results
@@ -106,8 +110,14 @@ def _amount(value: Any) -> float:
     return float(value) if is_number and value == value else 0.0
 
 
+RunCell = tuple[int, str | None, str | None, int]
+"""Index of the condition, agent, problem and replicate of a run."""
+
+
 class RunTable:
     """The runs that succeeded or failed, as columns; failed runs have no values.
+
+    Broken runs are kept apart: `with_broken` has them as rows.
 
     study, conditions: the study and its conditions
     totals: totals over all results
@@ -120,12 +130,16 @@ class RunTable:
     original: the first results of the first plan, with the first claims, if these or the data were
         changed later and the results are still there
     notes: readers of extensions that add notes to the report
+    broken: the broken runs
+    order: when the subjects of repeated measures had their treatments
     """
 
     def __init__(self, study: Study, conditions: Sequence[Condition]) -> None:
         self.study = study
         self.conditions = conditions
-        self.totals = ReportTotals(planned=count_runs(study, conditions) if conditions else None)
+        plan = RunPlan(study, conditions)
+        self.totals = ReportTotals(planned=plan.runnable if conditions else None)
+        self._left_out = len(plan) - plan.runnable
         self.readers = {spec.name: OutcomeReader(study, spec) for spec in study.outcomes}
         for name in _other_columns(study):
             self.readers.setdefault(name, OutcomeReader(study, OutcomeSpec(name)))
@@ -145,32 +159,96 @@ class RunTable:
         self.history: RunHistory | None = None
         self.original: RunTable | None = None
         self.notes = [extension.report_notes() for extension in extensions()]
+        self.broken: list[RunCell] = []
+        self.order = SubjectOrder(study)
 
     def add(self, result: RunResult) -> None:
         """Add one result."""
         self.totals.add(result)
         spec = result.run_spec
-        if result.status not in (RunStatus.SUCCESS, RunStatus.FAILED):
-            return
         index = None if spec is None else self._condition_indices.get(spec.condition_id)
+        if spec is not None and index is not None:
+            self.order.add(result, self.conditions[index])
+        if result.status not in (RunStatus.SUCCESS, RunStatus.FAILED):
+            if result.status is RunStatus.BROKEN and spec is not None and index is not None:
+                cell = (index, spec.agent_spec_ref, spec.problem_spec_ref, spec.replicate)
+                self.broken.append(cell)
+            return
         group = spec and index is not None and (index, spec.agent_spec_ref, spec.problem_spec_ref)
         for notes in self.notes:
             notes.add(group or None, result)
         if spec is None or index is None:
             self.totals.without_condition += 1
             return
-        agent, problem = spec.agent_spec_ref, spec.problem_spec_ref
         has_failed = result.status is RunStatus.FAILED
-        self._columns["condition"].append(index)
-        self._columns["agent"].append(self.agents.setdefault(agent, len(self.agents)))
-        self._columns["problem"].append(self.problems.setdefault(problem, len(self.problems)))
-        self._columns[REPLICATE].append(spec.replicate)
+        self._add_cell((index, spec.agent_spec_ref, spec.problem_spec_ref, spec.replicate))
         self._failed.append(has_failed)
         self._latency.append(result.latency)
         condition = self.conditions[index]
         for name, reader in self.readers.items():
             value = float("nan") if has_failed else reader.read(result, condition)
             self._values[name].append(value)
+
+    def _add_cell(self, cell: RunCell) -> None:
+        index, agent, problem, replicate = cell
+        self._columns["condition"].append(index)
+        self._columns["agent"].append(self.agents.setdefault(agent, len(self.agents)))
+        self._columns["problem"].append(self.problems.setdefault(problem, len(self.problems)))
+        self._columns[REPLICATE].append(replicate)
+
+    def _copy(self) -> RunTable:
+        table = copy.copy(self)
+        # Cached views of the original don't hold for the copy.
+        for name in ("with_broken", "planned_cells"):
+            vars(table).pop(name, None)
+        table.agents, table.problems = dict(self.agents), dict(self.problems)
+        table._columns = {name: column[:] for name, column in self._columns.items()}
+        table._values = {name: values[:] for name, values in self._values.items()}
+        table._failed, table._latency = self._failed[:], self._latency[:]
+        table._variables = {}
+        return table
+
+    def _add_empty(self, cells: Iterable[RunCell]) -> None:
+        """Add runs without values, as failed ones."""
+        for cell in cells:
+            self._add_cell(cell)
+            self._failed.append(True)
+            self._latency.append(0.0)
+            for values in self._values.values():
+                values.append(float("nan"))
+
+    @cached_property
+    def order_check(self) -> OrderCheck | None:
+        """Whether treatments ran in the planned order; None without repeated measures."""
+        return self.order.check(self.conditions)
+
+    @cached_property
+    def with_broken(self) -> RunTable:
+        """A copy of the table, with the broken runs at its end as rows without values."""
+        table = self._copy()
+        table._add_empty(self.broken)
+        return table
+
+    @cached_property
+    def planned_cells(self) -> tuple[RunTable, Codes]:
+        """A table with a row for each agent and problem under each condition, without values.
+
+        Also returns the number of planned replicates of each row.
+        """
+        import numpy as np
+
+        cells = list(RunPlan(self.study, self.conditions).cells())
+        table = RunTable(self.study, self.conditions)
+        table._add_empty((cell.condition, cell.agent, cell.problem, 0) for cell in cells)
+        return table, np.asarray([cell.replicates for cell in cells], dtype=np.intp)
+
+    def with_values(self, name: str, rows: Codes, values: Values) -> RunTable:
+        """Return a copy in which some runs have other values of an outcome and did not fail."""
+        table = self._copy()
+        for row, value in zip(rows.tolist(), values.tolist(), strict=True):
+            table._values[name][row] = value
+            table._failed[row] = False
+        return table
 
     def remarks(self) -> list[str]:
         """Return the remarks of extensions on how far the tests can be trusted."""
@@ -182,15 +260,26 @@ class RunTable:
     @property
     def pending(self) -> int:
         """The number of planned runs that are not done yet."""
-        statuses = self.totals.statuses
-        excluded = statuses[str(RunStatus.SKIPPED)] + statuses[str(RunStatus.BROKEN)]
-        return max(0, (self.totals.planned or 0) - len(self) - excluded)
+        excluded = self.totals.statuses[str(RunStatus.BROKEN)] + self.skipped
+        return max(0, (self.totals.planned or 0) + self._left_out - len(self) - excluded)
+
+    @property
+    def skipped(self) -> int:
+        """The number of runs that a balanced `max_runs` leaves out."""
+        # A ledger has no results of such runs; results from elsewhere may list them.
+        return max(self._left_out, self.totals.statuses[str(RunStatus.SKIPPED)])
 
     def values(self, name: str) -> Values:
         """Return the values of an outcome or covariate; NaN where a run has none."""
         import numpy as np
 
         return np.asarray(self._values[name])
+
+    def count_missing(self, name: str) -> int:
+        """Return the number of successful runs without a value of an outcome."""
+        import numpy as np
+
+        return int((np.isnan(self.values(name)) & ~self.failed).sum())
 
     def column(self, name: str) -> Codes:
         """Return a column of codes (condition, agent, problem) or of numbers (replicate)."""

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fairtrial.core import canonical_json, did_you_mean, is_scalar, scalar_text
-from fairtrial.study.power.hypothesis_power import ALPHA
 from fairtrial.study.report.run_table import REPLICATE, RunTable
 from fairtrial.study.report.test_requests import TestRequest
 from fairtrial.study.stats.finding import UntestableError, finite, sample_sd
@@ -32,6 +31,9 @@ class GroupSummary:
     mean, sd, median: of the values in the test
     failed: number of failed runs, which have no value
     missing: number of successful runs without a value
+    planned: number of planned runs
+    broken: number of runs that broke through no fault of the agent, and have no value
+    pending: number of planned runs that are not done yet
     """
 
     name: str
@@ -42,6 +44,9 @@ class GroupSummary:
     median: float | None = None
     failed: int = 0
     missing: int = 0
+    planned: int = 0
+    broken: int = 0
+    pending: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +96,9 @@ def select_sample(request: TestRequest) -> ComparisonSample:
     reader = table.readers[request.outcome.name]
     if reader.reason:
         raise UntestableError(reader.reason)
-    names, parts = _assign_groups(request)
-    member = np.all(np.stack(parts) >= 0, axis=0) & _apply_filters(request)
-    sizes = [len(request.comparison.levels[i]) for i in range(len(parts))]
-    group = np.zeros(len(table), dtype=np.intp)
-    if request.comparison.shape != "slope":
-        for part, size in zip(parts, sizes, strict=True):
-            group = group * size + part
+    names, parts = assign_groups(request)
+    member = np.all(np.stack(parts) >= 0, axis=0) & match_filters(request)
+    group = number_groups(request, parts)
     values = table.values(request.outcome.name).copy()
     empty = np.isnan(values) & member
     failed, missing = empty & table.failed, empty & ~table.failed
@@ -123,7 +124,7 @@ def select_sample(request: TestRequest) -> ComparisonSample:
     )
 
 
-def _assign_groups(request: TestRequest) -> tuple[tuple[str, ...], list[Codes]]:
+def assign_groups(request: TestRequest) -> tuple[tuple[str, ...], list[Codes]]:
     """Return the names of the groups, and for each variable the level of each run (-1: none)."""
     import numpy as np
 
@@ -144,6 +145,17 @@ def _assign_groups(request: TestRequest) -> tuple[tuple[str, ...], list[Codes]]:
     return tuple(" × ".join(levels) for levels in combinations), parts
 
 
+def number_groups(request: TestRequest, parts: Sequence[Codes]) -> Codes:
+    """Return the group index of each run from the levels that `assign_groups` returns."""
+    import numpy as np
+
+    group = np.zeros(len(parts[0]), dtype=np.intp)
+    if request.comparison.shape != "slope":
+        for part, levels in zip(parts, request.comparison.levels, strict=True):
+            group = group * len(levels) + part
+    return group
+
+
 def _summarize(name: str, runs: int, values: Values, lost: Sequence[int]) -> GroupSummary:
     """Return the summary of a group; `lost` are its failed runs and those without a value."""
     import numpy as np
@@ -154,37 +166,6 @@ def _summarize(name: str, runs: int, values: Values, lost: Sequence[int]) -> Gro
     sd = sample_sd(values) if len(values) > 1 else None
     mean, median = finite(math.fsum(values / len(values))), finite(np.median(values))
     return GroupSummary(name, len(values), runs, mean, finite(sd), median, failed, missing)
-
-
-def failure_note(groups: Sequence[GroupSummary]) -> str:
-    """Return a note if failure rates differ between groups, which biases a comparison of the rest.
-
-    Uses Fisher's exact test; for several groups that of the worst one against the others, with p
-    multiplied by their number. Empty if failures don't differ, or failed runs count as 0.
-    """
-    from scipy import stats
-
-    if (
-        len(groups) < 2
-        or not any(group.failed for group in groups)
-        or not min(group.runs for group in groups)
-        # Failed runs that count as 0 are in the comparison.
-        or all(group.n == group.runs for group in groups)
-    ):
-        return ""
-    worst = max(groups, key=lambda group: group.failed / group.runs)
-    rest = [group for group in groups if group is not worst]
-    failed, runs = sum(group.failed for group in rest), sum(group.runs for group in rest)
-    table = [[worst.failed, worst.runs - worst.failed], [failed, runs - failed]]
-    p = float(stats.fisher_exact(table).pvalue) * (1 if len(groups) == 2 else len(groups))
-    if p >= ALPHA:
-        return ""
-    rest_name = rest[0].name if len(rest) == 1 else "the others"
-    return (
-        f"failures differ: {worst.failed:,} of {worst.runs:,} runs failed for {worst.name}, "
-        f"{failed:,} of {runs:,} for {rest_name} (Fisher's exact test, p = {p:.2g}); a comparison "
-        "of the runs that are left may be unfair"
-    )
 
 
 def _fill_missing(
@@ -237,7 +218,7 @@ def _explain_empty(request: TestRequest, runs: int) -> str:
     return reader.explain_missing()
 
 
-def _apply_filters(request: TestRequest) -> NDArray[np.bool_]:
+def match_filters(request: TestRequest) -> NDArray[np.bool_]:
     """Return which runs match the plan's filters: ``{column: value}`` or ``{column: [values]}``.
 
     Raises `UntestableError` for an invalid filter.

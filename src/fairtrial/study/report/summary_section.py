@@ -13,6 +13,8 @@ from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.runs import RunResult, RunStatus
 from fairtrial.study.model.study import Study
 from fairtrial.study.report.deviations import amendment_lines, standing_text
+from fairtrial.study.report.flow import trace_study
+from fairtrial.study.report.flow_section import study_flow_table
 from fairtrial.study.report.hypothesis_test import HypothesisTest
 from fairtrial.study.report.hypothesis_testing import judge_table
 from fairtrial.study.report.markdown_text import (
@@ -70,6 +72,9 @@ def summary_text(data: RunTable, tests: Sequence[HypothesisTest]) -> str:
         parts += [*([_interim_warning(data)] if is_interim else []), "## Verdicts", verdicts]
         parts += filter(None, [standing_text(data, tests)])
     parts += ["## Runs", format_list(_run_lines(data))]
+    if data.conditions:
+        outcomes = choose_outcomes(data)
+        parts.append(study_flow_table(trace_study(data, outcomes), outcomes))
     if data.conditions and len(data):
         parts += ["## Conditions", condition_text(data)]
     return "\n\n".join(parts)
@@ -81,6 +86,8 @@ def _lead_line(data: RunTable) -> str:
     facts = [format_code(study.study_id), f"{len(data):,}{planned} runs done"]
     if failed := totals.statuses[str(RunStatus.FAILED)]:
         facts.append(f"{failed:,} failed")
+    if data.broken:
+        facts.append(f"{len(data.broken):,} broken")
     if cost_usd := (data.spent or totals.spent).cost_usd:
         facts.append(spell_cost(cost_usd))
     return " · ".join(facts)
@@ -99,8 +106,8 @@ def _run_lines(data: RunTable) -> Iterator[str]:
     totals = data.totals
     statuses = ", ".join(f"{number:,} {status}" for status, number in totals.statuses.most_common())
     yield f"results: {totals.total:,}" + (f" ({statuses})" if statuses else "")
-    if totals.planned is not None and totals.planned > totals.total:
-        yield f"planned and not done yet: {totals.planned - totals.total:,}"
+    if data.pending:
+        yield f"planned and not done yet: {data.pending:,}"
     if totals.failures:
         kinds = ", ".join(f"{n:,} {kind}" for kind, n in totals.failures.most_common())
         yield f"why runs did not succeed: {kinds}"
@@ -142,7 +149,7 @@ def condition_text(data: RunTable) -> str:
     """Return a table with the mean outcomes of each condition, by agent if there are several."""
     import numpy as np
 
-    names = _choose_outcomes(data)
+    names = choose_outcomes(data)
     varied, agents = list(_varied_names(data)), _choose_agents(data)
     condition, failed = data.column("condition"), data.failed
     columns = [*map(format_code, varied), *(["agent"] if agents else []), "n", "failed"]
@@ -201,7 +208,7 @@ def _cells(
             yield levels, agent, inside
 
 
-def _choose_outcomes(data: RunTable) -> list[str]:
+def choose_outcomes(data: RunTable) -> list[str]:
     """Return primary outcomes, those of hypotheses, and others up to the maximum number."""
     study = data.study
     primary = study.primary_outcomes[:MAX_OUTCOMES]

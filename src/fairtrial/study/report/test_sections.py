@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from fairtrial.study.report.flow_section import group_flow_table
 from fairtrial.study.report.hypothesis_test import HypothesisTest
 from fairtrial.study.report.markdown_text import (
     escape_markdown,
@@ -102,7 +103,7 @@ def render_tests(tests: Sequence[HypothesisTest], *, depth: int = 3) -> str:
             by = _by_variables(test) if test.variables else ""
             parts.append(f"{'#' * depth} {hypothesis}: {format_code(test.outcome)}{by}")
             if test.groups:
-                parts.append(_group_table(test))
+                parts += [_group_table(test), group_flow_table(test.groups)]
         shown = shown_notes.setdefault(key, set())
         parts.append(_test_text(test, [note for note in test.notes if note not in shown]))
         shown.update(test.notes)
@@ -117,13 +118,10 @@ def _group_table(test: HypothesisTest) -> str:
             format_number(group.mean),
             format_number(group.sd),
             format_number(group.median),
-            f"{group.failed:,}",
-            f"{group.missing:,}",
         ]
         for group in test.groups
     ]
-    columns = ["group", "n", "mean", "sd", "median", "failed", "no value"]
-    return format_table(columns, rows, right=range(1, 7))
+    return format_table(["group", "n", "mean", "sd", "median"], rows, right=range(1, 5))
 
 
 def _test_text(test: HypothesisTest, notes: Sequence[str]) -> str:
