@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fairtrial.study.hypotheses.planned_tests import DEFAULT_TEST
+from fairtrial.study.hypotheses.problem_units import RATE_TESTS
 from fairtrial.study.report.follow_up_tests import describe_strata, equivalence_margin
 from fairtrial.study.report.problem_cells import (
     ProblemCells,
@@ -19,7 +20,7 @@ from fairtrial.study.report.problem_cells import (
     problem_codes,
     problem_notes,
 )
-from fairtrial.study.report.problem_tests import RATE_TESTS, TWO_LEVEL_TESTS, is_yes_no
+from fairtrial.study.report.problem_tests import TWO_LEVEL_TESTS, is_yes_no
 from fairtrial.study.report.samples import ComparisonSample
 from fairtrial.study.report.test_results import (
     FollowUpComparison,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fairtrial.study.report.pairing import has_variable, replicate_is_subject
 from fairtrial.study.report.samples import ComparisonSample
 from fairtrial.study.stats.by_problem import MIN_PROBLEMS
-from fairtrial.study.stats.finding import UntestableError
+from fairtrial.study.stats.finding import UntestableError, check_variation
 
 if TYPE_CHECKING:
     import numpy as np
@@ -115,6 +115,7 @@ def count_repeats_once(sample: ComparisonSample) -> tuple[ComparisonSample, str]
     note = f"replicates of a condition and problem are identical and count once: {repeats}"
     collapsed = _take(sample, first, sample.y[first])
     if max(len(values) for values in collapsed.values) < 2:
+        check_variation(sample.values)
         raise UntestableError(
             "all replicates give the same value, so they count once, and nothing else varies "
             "within a level: more replicates can't change that, more problems can"

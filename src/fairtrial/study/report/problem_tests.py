@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from fairtrial.study.hypotheses.outcome_types import BINARY_TYPES
 from fairtrial.study.hypotheses.planned_tests import DEFAULT_TEST
+from fairtrial.study.hypotheses.problem_units import RANK_TESTS, RATE_TESTS
 from fairtrial.study.report.follow_up_tests import (
     Compare,
     TitledComparisons,
@@ -52,8 +53,6 @@ if TYPE_CHECKING:
 
     from fairtrial.study.stats.finding import Values
 
-RANK_TESTS = ("mann_whitney", "wilcoxon", "kruskal_wallis")
-RATE_TESTS = ("fisher_exact", "barnard_exact", "chi_square", "mcnemar")
 TWO_LEVEL_TESTS = ("barnard_exact", "mcnemar")
 ContrastTest = Callable[["Values"], Finding]
 """A test that the mean of the problems' contrasts is 0."""

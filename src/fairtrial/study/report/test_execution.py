@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from fairtrial.study.hypotheses.outcome_types import BINARY_TYPES
 from fairtrial.study.hypotheses.planned_tests import DEFAULT_TEST
+from fairtrial.study.hypotheses.problem_units import BETWEEN_PROBLEMS, RANK_TESTS
 from fairtrial.study.model.study import Study
 from fairtrial.study.report.fixed_problem_tests import (
     STRATIFIED_TESTS,
@@ -58,7 +59,6 @@ from fairtrial.study.report.problem_models import (
     varies_within_problems,
 )
 from fairtrial.study.report.problem_tests import (
-    RANK_TESTS,
     run_interaction_by_problem,
     run_levels_by_problem,
 )
@@ -104,12 +104,6 @@ from fairtrial.study.stats.two_groups import (
 if TYPE_CHECKING:
     from fairtrial.study.stats.finding import Values
 
-BETWEEN_PROBLEMS = {
-    "paired_t": "welch_t",
-    "wilcoxon": "mann_whitney",
-    **dict.fromkeys(("fisher_exact", "barnard_exact", "chi_square", "mcnemar"), "welch_t"),
-}
-"""The test of the means of problems in place of tests of pairs, or of values that are 0 and 1."""
 TWO_GROUPS: dict[str, TwoSampleTest] = {
     "welch_t": welch_t_test,
     "mann_whitney": mann_whitney_u,
