@@ -17,6 +17,10 @@ from fairtrial.study import (
 )
 
 
+ONE_PROBLEM = {"problem_ids": ("p1",), "run_budget": RunBudget(replicates=20)}
+"""Parts of a study whose tests have runs as units."""
+
+
 def make_study(**parts):
     """Return a study of one factor with two levels, one outcome and one planned hypothesis."""
     fields = {

@@ -29,6 +29,7 @@ from fairtrial.study.model.hypotheses import (
     HypothesisKind,
 )
 from fairtrial.study.model.study import Study
+from fairtrial.study.stats.by_problem import MIN_PROBLEMS
 from fairtrial.study.stats.test_names import find_test
 
 DEFAULT_TEST = "difference_in_means"
@@ -132,11 +133,27 @@ def _plan_tests(
                 continue
             name = choose_test(study, plan, outcome, filtered)
             unit = find_problem_unit(study, conditions, plan, filtered)
+            if reason := _explain_few_problems(name, unit):
+                yield replace(test, claim="", averages="", warning="", agents=(), reason=reason)
+                continue
             is_interaction = name == DEFAULT_TEST and filtered.shape == "interaction"
             if unit is not None and unit.generalizes and is_interaction:
                 # By problem, an interaction in rates is tested by permutation, too.
                 name = "fisher_exact" if is_binary_outcome(study, outcome) else name
             yield replace(test, test=_describe_test(name, filtered, hypothesis, unit))
+
+
+def _explain_few_problems(name: str, unit: ProblemUnit | None) -> str:
+    """Return why there are too few problems for a claim about problems in general; else empty."""
+    if unit is None or not unit.generalizes or unit.problems >= MIN_PROBLEMS:
+        return ""
+    if name == "mixed_effects":
+        return ""
+    return (
+        f"a claim about problems in general needs {MIN_PROBLEMS} or more of them, and there are "
+        f"{unit.problems}; `generalize: these_problems_only` in the plan tests a claim about "
+        "exactly these"
+    )
 
 
 def _describe_test(

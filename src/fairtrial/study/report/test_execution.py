@@ -183,6 +183,10 @@ def _run_by_runs(sample: ComparisonSample, name: str) -> tuple[TestResult, Seque
 def _run_by_problem(sample: ComparisonSample, name: str) -> tuple[TestResult, Sequence[str]]:
     """Apply a test with problems as units: within problems if the levels vary there."""
     shape = sample.request.comparison.shape
+    if not all(map(len, sample.values)):
+        check_group_sizes(sample.values, sample.names)
+    if sample_sd(sample.y) == 0:
+        raise UntestableError(f"every value is {sample.y[0]:g}")
     if shape == "slope":
         check_slope_test(sample, name)
     if shape == "interaction":

@@ -65,9 +65,9 @@ def _short_results(test: HypothesisTest) -> Iterator[str]:
     if test.verdict is TestVerdict.NOT_TESTED:
         return
     if test.estimate is not None:
-        yield f"{escape_markdown(test.difference)} = {_format_estimate(test)}"
         if direction := describe_direction(test):
             yield escape_markdown(direction)
+        yield f"{escape_markdown(test.difference)} = {_format_estimate(test)}"
     elif test.effect_size is not None:
         yield f"{test.effect_name} = {format_number(test.effect_size)}"
     p = f"p {format_p(test.p_value)}"
@@ -194,7 +194,7 @@ def _problem_text(test: HypothesisTest) -> str:
         ]
         for effect in test.by_problem[:MAX_PROBLEMS]
     ]
-    title = f"Problem by problem ({escape_markdown(test.difference)}; 95% CI of its runs alone):"
+    title = f"Problem by problem ({escape_markdown(test.difference)}; 95% CI from its own runs):"
     table = format_table(["problem", "n", "size", "95% CI"], rows, right=(1, 2))
     has_means = MEDIAN not in test.estimate_of
     plot = draw_forest_plot(

@@ -62,12 +62,15 @@ def problem_t_test(
         sd: standard deviation of runs, the unit of the effect size; 0 if unknown.
 
     Raises:
-        UntestableError: for too few problems, or contrasts that are all 0.
+        UntestableError: for too few problems, or contrasts that are all equal.
     """
     check_problem_count(len(contrasts))
     spread = sample_sd(contrasts)
     if spread == 0:
-        return sign_flip_test(contrasts, alternative, margin, sd)
+        raise UntestableError(
+            f"the difference is {contrasts[0]:.3g} in every problem: the values don't vary within "
+            "the groups, and there is nothing to judge it by"
+        )
     estimate, error = float(contrasts.mean()), spread / math.sqrt(len(contrasts))
     df = len(contrasts) - 1
     p, opposite, interval = t_inference(estimate, error, df, alternative)
