@@ -16,7 +16,6 @@ from fairtrial.study import (
     plan_runs,
 )
 
-
 ONE_PROBLEM = {"problem_ids": ("p1",), "run_budget": RunBudget(replicates=20)}
 """Parts of a study whose tests have runs as units."""
 

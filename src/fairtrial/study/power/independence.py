@@ -46,7 +46,7 @@ def describe_independence(
                 f"{causes}"
             )
         else:
-            text += " and of block and problem, within which the report may compare"
+            text += "; groups share blocks or problems, within which the report may compare"
     if 0 < problems < FEW_PROBLEMS:
         which = "the one problem" if problems == 1 else f"the {problems} problems"
         text += f"; replicates speak for {which} of the plan, not for others"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fairtrial.study.power.hypothesis_power import ALPHA
 from fairtrial.study.report.hypothesis_test import HypothesisTest
 from fairtrial.study.report.markdown_text import format_number
+from fairtrial.study.report.test_results import is_number_text
 from fairtrial.study.report.test_verdicts import IN_THE_MEAN
 
 MEDIAN = "median"
@@ -19,16 +20,25 @@ def describe_direction(test: HypothesisTest) -> str:
     """
     if len(test.groups) != 2 or test.estimate is None or len(test.variables) != 1:
         return ""
-    first, second = test.groups[0].name, test.groups[1].name
+    first, second = _name_levels(test)
     by_rank = MEDIAN in test.estimate_of
     direction = test.effect_size if by_rank else test.estimate
     if not direction:
         return f"neither {first} nor {second} is higher in these runs"
     side = "higher" if direction > 0 else "lower"
-    where = "" if _is_shown(test) else " in these runs; no direction is shown"
+    where = "" if _is_shown(test) else " in these runs (no direction is shown)"
     if by_rank:
         return f"{first} tends to {side} values than {second}{where}"
     return f"{first} is {side} than {second}{where}"
+
+
+def _name_levels(test: HypothesisTest) -> tuple[str, str]:
+    """Return the names of two levels; numbers, true and false get the name of their variable."""
+    first, second = test.groups[0].name, test.groups[1].name
+    variable = test.variables[0]
+    if all(is_number_text(name) or name in ("true", "false") for name in (first, second)):
+        return f"{variable} {first}", f"{variable} {second}"
+    return first, second
 
 
 def _is_shown(test: HypothesisTest) -> bool:
@@ -48,7 +58,7 @@ def describe_exclusions(test: HypothesisTest) -> str:
         return ""
     if len(test.variables) != 1:
         return ""
-    first, second = test.groups[0].name, test.groups[1].name
+    first, second = _name_levels(test)
     size = f"{format_number(test.minimum_size)} or more"
     low, high = test.bounds
     suffix = IN_THE_MEAN if MEDIAN in test.estimate_of else ""

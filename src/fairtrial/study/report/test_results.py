@@ -145,12 +145,13 @@ def describe_difference(sample: ComparisonSample) -> str:
     """
     first, second = sample.names[:2]
     variables = sample.request.comparison.variables
-    if len(variables) == 1 and _is_number(first) and _is_number(second):
+    if len(variables) == 1 and is_number_text(first) and is_number_text(second):
         return f"{variables[0]} {first} − {variables[0]} {second}"
     return f"{first} − {second}"
 
 
-def _is_number(text: str) -> bool:
+def is_number_text(text: str) -> bool:
+    """Return whether a text is a number."""
     try:
         float(text)
     except ValueError:
