@@ -17,6 +17,8 @@ from simulated_study_kit import (
 
 from fairtrial.study import (
     Block,
+    DesignKind,
+    DesignSpec,
     Factor,
     HypothesisDirection,
     HypothesisKind,
@@ -390,3 +392,25 @@ def test_rates_are_compared_within_these_problems():
     test = judge_one(problem_study(2, 25, generalize=HERE), value)
     assert test.method == "exact test of proportions within problems (Mantel-Haenszel)"
     assert test.verdict is TestVerdict.SUPPORTED
+
+
+def test_subjects_that_differ_in_the_effect_count_as_units_too():
+    design = DesignSpec(kind=DesignKind.REPEATED_MEASURES)
+    effects = (2.0, -1.0, 1.5, -0.5, 0.2, 1.0)
+
+    def value(spec, condition, rng):
+        effect = effects[spec.replicate - 1] * (level(condition) == "fancy")
+        return effect + rng.gauss(0, 0.01)
+
+    test = judge_one(problem_study(8, 6, design_spec=design), value)
+    assert test.unit == "6 subjects"
+    assert test.method == "t test of the differences of 6 subjects"
+    assert test.verdict is TestVerdict.INCONCLUSIVE
+    assert any("the weaker result counts: by problem p = " in note for note in test.notes)
+
+
+def test_a_yes_or_no_outcome_of_five_problems_cannot_be_significant():
+    value = lambda s, c, rng: float(rng.random() < (0.9 if level(c) == "fancy" else 0.1))  # noqa: E731
+    test = judge_one(problem_study(5, 40), value)
+    assert test.verdict is TestVerdict.INCONCLUSIVE
+    assert any("too few for an interval of 95% by permutation" in note for note in test.notes)
