@@ -18,6 +18,7 @@ from fairtrial.study.stats.stratified import (
     stratified_exact_test,
     stratified_t_test,
 )
+from fairtrial.study.stats.stratified_ranks import stratified_rank_test
 
 EIGHT = np.array([0.3, -0.1, 0.5, 0.2, 0.4, 0.1, 0.6, -0.2])
 
@@ -120,3 +121,21 @@ def test_strata_that_are_far_apart_do_not_hide_a_difference():
     finding = stratified_t_test(average_strata(left), average_strata(right))
     assert finding.estimate == pytest.approx(1, abs=0.5)
     assert finding.p < 0.001
+
+
+def test_ranks_in_one_stratum_are_those_of_mann_whitney_and_kruskal():
+    rng = np.random.default_rng(8)
+    groups = [rng.normal(shift, 1, 15) for shift in (0.0, 0.4, 0.8)]
+    two = stats.mannwhitneyu(*groups[:2], method="asymptotic", use_continuity=False)
+    assert stratified_rank_test([[groups[0]], [groups[1]]]).p == pytest.approx(two.pvalue)
+    expected = stats.kruskal(*groups).pvalue
+    assert stratified_rank_test([[group] for group in groups]).p == pytest.approx(expected)
+
+
+def test_ranks_within_small_strata_keep_their_size():
+    rng = np.random.default_rng(9)
+    wrong = 0
+    for _ in range(600):
+        left, right = ([rng.normal(10 * i, 1, 2) for i in range(5)] for _ in range(2))
+        wrong += stratified_rank_test([left, right]).p < 0.05
+    assert wrong <= 45

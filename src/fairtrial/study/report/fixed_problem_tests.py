@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fairtrial.study.hypotheses.planned_tests import DEFAULT_TEST
-from fairtrial.study.hypotheses.problem_units import RATE_TESTS
+from fairtrial.study.hypotheses.problem_units import RANK_TESTS, RATE_TESTS
 from fairtrial.study.report.follow_up_tests import describe_strata, equivalence_margin
 from fairtrial.study.report.problem_cells import (
     ProblemCells,
@@ -37,6 +37,7 @@ from fairtrial.study.stats.stratified import (
     stratified_exact_test,
     stratified_t_test,
 )
+from fairtrial.study.stats.stratified_ranks import stratified_rank_test
 
 if TYPE_CHECKING:
     from fairtrial.study.stats.finding import Values
@@ -50,6 +51,8 @@ STRATIFIED_TESTS = (
     "fisher_exact",
     "barnard_exact",
     "chi_square",
+    "mann_whitney",
+    "kruskal_wallis",
 )
 """Named tests of independent runs, which are made within problems here."""
 GroupTest = Callable[[int, int], Finding]
@@ -73,10 +76,23 @@ def run_within_problems(sample: ComparisonSample, name: str) -> tuple[TestResult
     means = [average_strata(group, is_binary=uses_rates) for group in strata]
     sd, size = outcome_sd(request) or pooled_sd(sample.values), equivalence_margin(request, margin)
 
+    by_rank = name in RANK_TESTS and not request.is_equivalence
+
     def test(first: int, second: int) -> Finding:
         if uses_rates and not request.is_equivalence:
             return stratified_exact_test(strata[first], strata[second], request.alternative, sd)
-        return stratified_t_test(means[first], means[second], request.alternative, size, sd)
+        finding = stratified_t_test(means[first], means[second], request.alternative, size, sd)
+        if not by_rank:
+            return finding
+        # Ranks have no size in units: it is that of the difference of means.
+        ranks = stratified_rank_test((strata[first], strata[second]), request.alternative)
+        return replace(
+            ranks,
+            estimate=finding.estimate,
+            estimate_of=finding.estimate_of,
+            interval=finding.interval,
+            bounds=finding.bounds,
+        )
 
     unit = f"run; {describe_unit(cells, cells.complete)}, compared within problems"
     notes = problem_notes(0, int((~cells.complete).sum()))
@@ -90,7 +106,7 @@ def run_within_problems(sample: ComparisonSample, name: str) -> tuple[TestResult
         method = "two one-sided tests (TOST) of all pairs of levels, within problems"
         finding = Finding(method, max(p_values), "largest p", max(p_values))
     else:
-        finding = stratified_anova(means)
+        finding = stratified_rank_test(strata) if by_rank else stratified_anova(means)
     return TestResult(finding, unit, "", margin, title, details, is_omnibus=True), notes
 
 
@@ -155,25 +171,4 @@ def _compare_pairs(
             p_opposite=None if comparison.p_opposite is None else next(opposite_adjusted),
         )
         for comparison, p in zip(comparisons, adjusted, strict=True)
-    )
-
-
-def align_problems(sample: ComparisonSample) -> ComparisonSample:
-    """Return a sample with each problem's mean subtracted, for tests of ranks.
-
-    Each level has the same weight in a problem's mean. Problems that lack a level are left out.
-
-    Raises `UntestableError` if no problem has runs at all levels.
-    """
-    cells = average_cells(sample)
-    _collect_strata(sample, cells)
-    _, problem = problem_codes(sample)
-    kept = cells.complete[problem]
-    centers = cells.means.mean(axis=1)
-    return replace(
-        sample,
-        rows=sample.rows[kept],
-        y=(sample.y - centers[problem])[kept],
-        group=sample.group[kept],
-        parts=tuple(part[kept] for part in sample.parts),
     )

@@ -93,6 +93,15 @@ def average_problems(sample: ComparisonSample) -> ComparisonSample:
     return _take(sample, first, means)
 
 
+def center_problems(sample: ComparisonSample) -> ComparisonSample:
+    """Return a sample with the mean of each problem's runs subtracted from its values."""
+    import numpy as np
+
+    _, problem = problem_codes(sample)
+    means = np.bincount(problem, weights=sample.y) / np.bincount(problem)
+    return replace(sample, y=sample.y - means[problem])
+
+
 def count_repeats_once(sample: ComparisonSample) -> tuple[ComparisonSample, str]:
     """Return a sample without exact repeats if replicates never differ, and a note about it.
 

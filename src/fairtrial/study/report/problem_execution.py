@@ -9,10 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from fairtrial.study.hypotheses.planned_tests import DEFAULT_TEST
-from fairtrial.study.hypotheses.problem_units import BETWEEN_PROBLEMS, RANK_TESTS
+from fairtrial.study.hypotheses.problem_units import BETWEEN_PROBLEMS
 from fairtrial.study.report.fixed_problem_tests import (
     STRATIFIED_TESTS,
-    align_problems,
     has_replicates,
     run_within_problems,
 )
@@ -27,6 +26,7 @@ from fairtrial.study.report.pairing import find_imbalance
 from fairtrial.study.report.problem_cells import (
     average_cells,
     average_problems,
+    center_problems,
     describe_unit,
     problem_codes,
     problem_notes,
@@ -50,7 +50,6 @@ from fairtrial.study.stats.finding import UntestableError, check_group_sizes, sa
 
 RunByRuns = Callable[[ComparisonSample, str], tuple[TestResult, Sequence[str]]]
 """Applies a named test with the rows of a sample as units."""
-PAIRED_TESTS = ("paired_t", "wilcoxon", "mcnemar")
 
 
 def run_by_problem(
@@ -130,8 +129,8 @@ def run_in_these_problems(
             result, notes = run_levels_by_problem(sample, name)
             why = "without replicates that differ, problems are the only measure of error"
             return result, (about, why, *notes, *find_imbalance(sample))
-    if name in (*RANK_TESTS, *CORRELATIONS) and name not in PAIRED_TESTS:
-        sample = align_problems(sample)
+    if name in CORRELATIONS:
+        sample = center_problems(sample)
         about += "; each problem's mean is subtracted"
     result, notes = run_by_runs(sample, name)
     return result, (about, *notes)
