@@ -420,37 +420,40 @@ def test_few_problems_do_not_generalize():
     assert "problem" not in _power(_claim("model"), condition_runner="m:f").assumption
 
 
-def test_blocks_make_the_figure_cautious():
+COMPARES_WITHIN = "within which the report may compare"
+
+
+def test_the_assumption_names_blocks_that_the_report_may_compare_within():
     days = (Block("day", ("mon", "tue")),)
-    assert "cautious" in _power(_claim("model"), blocks=days).assumption
-    assert "cautious" not in _power(_claim("model")).assumption
-    assert "cautious" not in _power(_claim("day"), blocks=days).assumption
+    assert COMPARES_WITHIN in _power(_claim("model"), blocks=days).assumption
+    assert COMPARES_WITHIN not in _power(_claim("model")).assumption
+    assert COMPARES_WITHIN not in _power(_claim("day"), blocks=days).assumption
     one_day = (Block("day", ("mon",)),)
-    assert "cautious" not in _power(_claim("model"), blocks=one_day).assumption
+    assert COMPARES_WITHIN not in _power(_claim("model"), blocks=one_day).assumption
 
 
-def test_what_goes_with_a_block_or_a_problem_is_not_called_cautious():
+def test_what_goes_with_a_block_or_a_problem_is_not_compared_within_it():
     days = (Block("day", ("mon", "tue")),)
     rule = Constraint("c", expression='not (model == "b" and day == "tue")')
     result = _power(_claim("model"), blocks=days, constraints=(rule,)).assumption
-    assert "cautious" not in result
+    assert COMPARES_WITHIN not in result
     assert "model and day don't meet evenly: a difference may be due to day" in result
     problem = Factor("problem", levels=("p", "q"), tied_to="model")
     result = _power(_claim("model"), factors=(MODEL, problem)).assumption
-    assert "cautious" not in result
+    assert COMPARES_WITHIN not in result
     assert "a difference may be due to problem_id" in result
     # Every tone meets both problems, with both models.
     result = _power(_claim("tone"), factors=(MODEL, problem, TONE)).assumption
-    assert "cautious" in result
+    assert COMPARES_WITHIN in result
 
 
-def test_a_contrast_is_cautious_where_its_two_levels_meet_the_same_blocks():
+def test_a_contrast_is_compared_within_blocks_where_its_two_levels_meet_the_same_ones():
     days = (Block("day", ("mon", "tue")),)
     rule = Constraint("c", expression='not (tone == "z" and day == "tue")')
     rest = {"blocks": days, "constraints": (rule,)}
     contrast = Contrast(left="x", right="y")
-    assert "cautious" in _power(_claim("tone", contrast=contrast), **rest).assumption
-    assert "cautious" not in _power(_claim("tone"), **rest).assumption
+    assert COMPARES_WITHIN in _power(_claim("tone", contrast=contrast), **rest).assumption
+    assert COMPARES_WITHIN not in _power(_claim("tone"), **rest).assumption
 
 
 def test_an_interaction_whose_cells_are_all_empty_has_no_power():

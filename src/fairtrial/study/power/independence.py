@@ -27,8 +27,8 @@ def describe_independence(
 ) -> str:
     """Return what the assumption of independent runs means for a comparison.
 
-    It is cautious where every group has the same mix of blocks and problems; where the mix differs
-    between groups, a difference may be due to it.
+    Where every group has the same mix of blocks and problems, a comparison within these has another
+    error; where the mix differs between groups, a difference may be due to it.
     """
     text = "runs are taken as independent given the level"
     covariates = [block.name for block in study.blocks if len(block.levels) > 1]
@@ -46,7 +46,7 @@ def describe_independence(
                 f"{causes}"
             )
         else:
-            text += ", which is cautious: comparisons within a block or a problem are sharper"
+            text += "; groups share blocks or problems, within which the report may compare"
     if 0 < problems < FEW_PROBLEMS:
         which = "the one problem" if problems == 1 else f"the {problems} problems"
         text += f"; replicates speak for {which} of the plan, not for others"

@@ -9,7 +9,7 @@ from fairtrial.core import dump_record
 from fairtrial.study.ledger.claim_changes import ClaimRole
 from fairtrial.study.report.losses import LossAssessment
 from fairtrial.study.report.samples import GroupSummary
-from fairtrial.study.report.test_results import FollowUpComparison
+from fairtrial.study.report.test_results import FollowUpComparison, ProblemEffect
 from fairtrial.study.report.test_verdicts import TestVerdict
 from fairtrial.study.stats.finding import Interval
 
@@ -33,7 +33,7 @@ class HypothesisTest:
         changes, or it can't be computed
     without_changes: both in words, or why there is no verdict without them
     method: the statistical test that was used, with its direction
-    unit: unit of analysis: runs, or pairs of runs
+    unit: unit of analysis: problems with their runs, runs, or pairs of runs
     groups: summary of each group
     difference: the difference that is estimated
     estimate, interval: the estimate and its two-sided 95% confidence interval
@@ -51,6 +51,7 @@ class HypothesisTest:
     notes: assumptions and caveats that a reader should know
     losses: how runs without a value bear on the verdict; None if there are none
     aliases: effects that the runs can't tell from the tested one
+    by_problem: the effect in each problem, if there are several
     """
 
     hypothesis_id: str
@@ -93,6 +94,7 @@ class HypothesisTest:
     without_changes: str = ""
     losses: LossAssessment | None = None
     aliases: tuple[str, ...] = ()
+    by_problem: tuple[ProblemEffect, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as plain data."""

@@ -29,6 +29,13 @@ from fairtrial.study.report.pairing import (
     match_runs,
     replicate_is_subject,
 )
+from fairtrial.study.report.problem_cells import (
+    count_repeats_once,
+    generalizes,
+    has_several_problems,
+)
+from fairtrial.study.report.problem_effects import find_problem_effects
+from fairtrial.study.report.problem_execution import run_by_problem, run_in_these_problems
 from fairtrial.study.report.run_table import REPLICATE
 from fairtrial.study.report.samples import ComparisonSample
 from fairtrial.study.report.test_results import (
@@ -102,6 +109,9 @@ SEVERAL_PAIRED: dict[str, tuple[Callable[[Values], Finding], TwoSampleTest]] = {
 def run_test(sample: ComparisonSample, name: str) -> TestResult:
     """Apply a test to a sample.
 
+    The unit is the problem if there are several and the plan generalizes to problems; else tests
+    are made within problems, or with runs as units if there is one problem.
+
     name: canonical name of the test (`fairtrial.study.stats.test_names`)
 
     Raises `UntestableError` if the sample doesn't allow this test.
@@ -111,20 +121,36 @@ def run_test(sample: ComparisonSample, name: str) -> TestResult:
         raise UntestableError("the hypothesis claims a difference, not `direction: equivalent`")
     if request.is_equivalence and request.hypothesis.minimum_effect_of_interest is None:
         raise UntestableError("equivalence needs a minimum_effect_of_interest to lie within")
-    if request.comparison.shape == "slope":
-        return _finish(*run_slope_test(sample, name))
+    repeats = ""
+    if name != "mixed_effects":  # which looks for repeats itself
+        sample, repeats = count_repeats_once(sample)
+    if name == "mixed_effects" or not has_several_problems(sample):
+        result = _finish(*_run_by_runs(sample, name))
+    elif generalizes(sample):
+        result = _finish(*run_by_problem(sample, name, _run_by_runs))
+    else:
+        result = _finish(*run_in_these_problems(sample, name, _run_by_runs))
+    notes = (*result.notes, *([repeats] if repeats else []))
+    return replace(result, notes=notes, by_problem=find_problem_effects(sample))
+
+
+def _run_by_runs(sample: ComparisonSample, name: str) -> tuple[TestResult, Sequence[str]]:
+    """Apply a test with runs as units."""
+    shape = sample.request.comparison.shape
+    if shape == "slope":
+        return run_slope_test(sample, name)
     check_group_sizes(sample.values, sample.names)
-    if request.comparison.shape == "interaction":
-        return _finish(*run_interaction_test(sample, name))
+    if shape == "interaction":
+        return run_interaction_test(sample, name)
     if name == DEFAULT_TEST:
         name = _choose_test(sample)
     if name in CORRELATIONS:
-        return _finish(*run_correlation(sample, name))
+        return run_correlation(sample, name)
     if name in MODELS:
-        return _finish(*run_model_test(sample, name))
+        return run_model_test(sample, name)
     if name in PAIRED:
-        return _finish(*_run_paired_test(sample, name))
-    return _finish(*_run_group_test(sample, name))
+        return _run_paired_test(sample, name)
+    return _run_group_test(sample, name)
 
 
 def _finish(result: TestResult, notes: Sequence[str]) -> TestResult:
@@ -135,7 +161,9 @@ def _finish(result: TestResult, notes: Sequence[str]) -> TestResult:
 def _choose_test(sample: ComparisonSample) -> str:
     """Return the test that `difference_in_means` stands for with these levels and values."""
     is_declared_binary = sample.request.outcome.expected_type.strip().lower() in BINARY_TYPES
-    if is_declared_binary or is_binary(sample.y):
+    # Means of the runs of a problem are rates between 0 and 1.
+    are_runs = bool(set(sample.y.tolist()) <= {0.0, 1.0})
+    if are_runs and (is_declared_binary or is_binary(sample.y)):
         return "fisher_exact"
     if len(sample.names) == 2:
         return "welch_t"
