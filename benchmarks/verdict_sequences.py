@@ -27,7 +27,7 @@ from verdict_scenarios import Scenario, Scored, holds, make_study
 
 FIRST_REPLICATES = 10
 ADDED_REPLICATES = 5
-MIN_EFFECT = 0.0
+MIN_EFFECT = 0.02
 SPREAD = 0.015
 ARMS = ("base", "candidate")
 
