@@ -49,8 +49,8 @@ STUDY = Study(
         ),
     ),
     agent_specs=("assistant",),
-    problem_ids=("arithmetic", "translation"),
-    run_budget=RunBudget(replicates=5, max_runs=1000),
+    problem_ids=("arithmetic", "translation", "spelling", "dates", "units"),
+    run_budget=RunBudget(replicates=2, max_runs=1000),
 )
 
 if __name__ == "__main__":
