@@ -6,10 +6,8 @@ import json
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from scipy import stats
 
-from fairtrial.cli.main import main
 from fairtrial.core import StudyError
 from fairtrial.study import (
     AgentOutput,
@@ -321,16 +319,16 @@ def test_a_pilot_keeps_the_units_of_minimum_effects(pilot):
     assert (spec.sd, spec.slope_sd) == (entries[0].sd, entries[0].slope_sd)
 
 
-def test_plan_takes_a_pilot_and_draws_the_curve(pilot, tmp_path):
+def test_plan_takes_a_pilot_and_draws_the_curve(pilot, run, tmp_path):
     write_study(_study(problems=8), tmp_path / "study.yaml", "yaml")
-    arguments = ["plan", str(tmp_path / "study.yaml"), "--pilot", str(pilot[0])]
-    shown = CliRunner().invoke(main, [*arguments, "--power"])
-    assert shown.exit_code == 0
-    assert "pilot    score: sd 1." in shown.output
-    assert "(stated)" in shown.output
-    assert "power    h1 (arm on score) by problems" in shown.output
-    assert "(the plan)" in shown.output
-    facts = json.loads(CliRunner().invoke(main, [*arguments, "--power", "--json"]).output)
+    arguments = ["plan", "study.yaml", "--pilot", pilot[0], "--power"]
+    code, shown, _ = run(*arguments)
+    assert code == 0
+    assert "pilot    score: sd 0.9" in shown
+    assert "(stated)" in shown
+    assert "power    h1 (arm on score) by problems" in shown
+    assert "(the plan)" in shown
+    facts = json.loads(run(*arguments, "--json")[1])
     assert facts["pilot"][0]["problems"] == 60
     assert [curve["over"] for curve in facts["power_curves"]] == ["problems", "replicates"]
 
