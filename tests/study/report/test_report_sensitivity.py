@@ -155,7 +155,7 @@ def test_interactions_and_yes_no_outcomes_have_their_own_analyses():
         return float(rng.random() < (0.9 if level(condition) == "fancy" else 0.2))
 
     (table,) = sensitivity(study, yes)
-    assert "by welch_t" in choices(table)
+    assert "by mixed_effects" in choices(table)
     assert not any("wilcoxon" in choice for choice in choices(table))
 
 
