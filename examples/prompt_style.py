@@ -49,7 +49,7 @@ STUDY = Study(
         ),
     ),
     agent_specs=("assistant",),
-    problem_ids=("arithmetic", "translation", "spelling", "dates", "units"),
+    problem_ids=("arithmetic", "translation", "logic", "spelling", "dates"),
     run_budget=RunBudget(replicates=2, max_runs=1000),
 )
 

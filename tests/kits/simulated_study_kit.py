@@ -16,6 +16,9 @@ from fairtrial.study import (
     plan_runs,
 )
 
+ONE_PROBLEM = {"problem_ids": ("p1",), "run_budget": RunBudget(replicates=20)}
+"""Parts of a study whose tests have runs as units."""
+
 
 def make_study(**parts):
     """Return a study of one factor with two levels, one outcome and one planned hypothesis."""

@@ -7,7 +7,15 @@ import re
 import sys
 
 import pytest
-from simulated_study_kit import level, make_claim, make_plan, make_study, noisy, simulate
+from simulated_study_kit import (
+    ONE_PROBLEM,
+    level,
+    make_claim,
+    make_plan,
+    make_study,
+    noisy,
+    simulate,
+)
 
 from fairtrial.compat import recipes
 from fairtrial.study import (
@@ -57,6 +65,12 @@ def using(*words, **parts):
     return make_study(analysis_plans=(make_plan(*words),), **parts)
 
 
+def using_here(*words, **parts):
+    """A study whose claims are about its own problems alone."""
+    plan = make_plan(*words, generalize="these_problems_only")
+    return make_study(analysis_plans=(plan,), **parts)
+
+
 # -- what is compared, and which way --
 
 
@@ -67,7 +81,8 @@ def test_differences_of_numeric_levels_name_the_variable():
 
 
 def test_the_first_level_is_the_baseline_and_the_difference_is_of_the_other():
-    test = judge_one(claiming(direction=GREATER), noisy(fancy=2.0))
+    study = make_study(hypotheses=(make_claim(direction=GREATER),), **ONE_PROBLEM)
+    test = judge_one(study, noisy(fancy=2.0))
     assert test.difference == "fancy − plain"
     assert test.estimate > 0
     assert test.verdict is TestVerdict.SUPPORTED
@@ -230,21 +245,21 @@ def test_several_levels_are_equivalent_if_all_pairs_are():
 
 def test_yes_or_no_outcomes_are_tested_as_proportions():
     value = lambda s, c, rng: rng.random() < (0.9 if level(c) == "fancy" else 0.3)  # noqa: E731
-    test = judge_one(make_study(), value)
+    test = judge_one(make_study(**ONE_PROBLEM), value)
     assert test.method == "Fisher's exact test"
     assert test.estimate_of == "difference of proportions"
     assert test.interval is not None
-    assert judge_one(using("welch_t"), value).method == "Welch's t test"
+    assert judge_one(using("welch_t", **ONE_PROBLEM), value).method == "Welch's t test"
 
 
 def test_more_than_two_levels_get_an_analysis_of_variance_and_all_pairs():
-    test = judge_one(make_study(factors=THREE), noisy(wild=3.0))
+    test = judge_one(make_study(factors=THREE, **ONE_PROBLEM), noisy(wild=3.0))
     assert test.method == "Welch's analysis of variance"
     assert test.verdict is TestVerdict.SUPPORTED
     assert len(test.details) == 3
     clear = {detail.label for detail in test.details if detail.p < 0.001}
     assert clear == {"wild − plain", "fancy − wild"}
-    sided = make_study(factors=THREE, hypotheses=(make_claim(direction=GREATER),))
+    sided = make_study(factors=THREE, hypotheses=(make_claim(direction=GREATER),), **ONE_PROBLEM)
     test = judge_one(sided, noisy(wild=3.0, fancy=3.0))
     assert [detail.label for detail in test.details] == ["fancy − plain", "wild − plain"]
     assert test.verdict is TestVerdict.SUPPORTED
@@ -264,7 +279,8 @@ def test_numbers_sampled_from_a_range_get_a_slope():
         design_spec=DesignSpec(kind=DesignKind.LATIN_HYPERCUBE, n_samples=12),
         hypotheses=(make_claim(direction=GREATER, minimum_effect_of_interest=1.0),),
     )
-    test = judge_one(study, lambda s, c, rng: level(c) + rng.gauss(0, 1))
+    alone = dataclasses.replace(study, problem_ids=("p1",), run_budget=RunBudget(replicates=20))
+    test = judge_one(alone, lambda s, c, rng: level(c) + rng.gauss(0, 1))
     assert test.method == "regression slope, one-sided (greater)"
     assert test.estimate == pytest.approx(10, abs=1.5)
     assert test.verdict is TestVerdict.SUPPORTED
@@ -295,7 +311,9 @@ def helps_when_hard(spec, condition, rng):
 
 
 def test_a_moderation_is_an_interaction_with_its_simple_effects():
-    test = judge_one(crossed(direction=GREATER), helps_when_hard)
+    alone = {"problem_ids": ("p1",), "run_budget": RunBudget(replicates=40)}
+    study = dataclasses.replace(crossed(direction=GREATER), **alone)
+    test = judge_one(study, helps_when_hard)
     assert test.verdict is TestVerdict.SUPPORTED
     assert test.difference == "(fancy − plain at hard) − (the same at easy)"
     assert test.estimate == pytest.approx(2, abs=0.8)
@@ -303,7 +321,8 @@ def test_a_moderation_is_an_interaction_with_its_simple_effects():
     assert effects["fancy − plain at hard"].p < 0.001
     assert effects["fancy − plain at easy"].p > 0.05
     assert [group.n for group in test.groups] == [40] * 4
-    assert judge_one(crossed(direction=LESS), helps_when_hard).verdict is TestVerdict.CONTRADICTED
+    opposite = dataclasses.replace(crossed(direction=LESS), **alone)
+    assert judge_one(opposite, helps_when_hard).verdict is TestVerdict.CONTRADICTED
 
 
 @pytest.mark.parametrize("word", ["factorial_anova", "regression", "mixed_effects"])
@@ -325,7 +344,10 @@ def test_equal_effects_can_be_shown_by_the_interaction_too():
 def test_a_larger_interaction_has_no_direction():
     claim = make_claim(kind=HypothesisKind.MODERATION, moderators=(Moderator("lang"),))
     study = make_study(
-        factors=THREE, blocks=(Block("lang", levels=("en", "de")),), hypotheses=(claim,)
+        factors=THREE,
+        blocks=(Block("lang", levels=("en", "de")),),
+        hypotheses=(claim,),
+        **ONE_PROBLEM,
     )
     value = lambda s, c, rng: (  # noqa: E731
         3.0 * (level(c) == "wild" and c.block_assignments["lang"] == "de") + rng.gauss(0, 1)
@@ -343,21 +365,27 @@ def by_problem(spec, condition, rng):
     return 10 * int(spec.problem_id[1]) + 0.5 * (level(condition) == "fancy") + rng.gauss(0, 0.3)
 
 
-def test_pairing_finds_an_effect_that_differences_between_problems_hide():
+def test_an_effect_within_problems_is_found_however_far_problems_are_apart():
     study = using("difference_in_means", "paired_t", "wilcoxon", "mixed_effects")
     tests = {test.test: test for test in judge_hypotheses(study, *simulate(study, by_problem))}
-    assert tests["difference_in_means"].verdict is TestVerdict.INCONCLUSIVE
-    for word in ("paired_t", "wilcoxon", "mixed_effects"):
+    for word in ("difference_in_means", "paired_t", "mixed_effects"):
+        assert tests[word].verdict is TestVerdict.SUPPORTED, word
+    assert tests["wilcoxon"].p_value == 0.125  # the least that four problems allow
+    assert tests["paired_t"].unit == "4 problems × 5 runs per level"
+    assert tests["paired_t"].df == (3,)
+
+
+def test_pairs_of_runs_are_compared_where_the_claim_is_about_these_problems():
+    study = using_here("difference_in_means", "paired_t", "wilcoxon")
+    tests = {test.test: test for test in judge_hypotheses(study, *simulate(study, by_problem))}
+    for word in ("difference_in_means", "paired_t", "wilcoxon"):
         assert tests[word].verdict is TestVerdict.SUPPORTED, word
     paired = tests["paired_t"]
     assert paired.unit == "pair of runs that share problem_id, replicate (20 of them)"
     assert paired.df == (19,)
     assert any("sets of one problem_id count as independent" in note for note in paired.notes)
-    caution = "although all groups have the same problem_id"
-    assert any(caution in note for note in tests["difference_in_means"].notes)
-    assert not any(caution in note for note in paired.notes)
     check = "check with replicates averaged, 4 pairs by problem_id"
-    assert any(check in note for note in tests["difference_in_means"].notes)
+    assert any(check in note for note in paired.notes)
 
 
 def test_pairs_that_share_only_the_replicate_number_get_a_note():
@@ -369,7 +397,7 @@ def test_pairs_that_share_only_the_replicate_number_get_a_note():
 
 
 def test_incomplete_pairs_are_left_out_and_reported():
-    study = using("paired_t")
+    study = using_here("paired_t")
     lost = lambda spec, condition, rng: spec.problem_id == "p1" and level(condition) == "fancy"  # noqa: E731
     test = judge_one(study, by_problem, fails=lost)
     assert "(15 of them)" in test.unit
@@ -377,7 +405,7 @@ def test_incomplete_pairs_are_left_out_and_reported():
 
 
 def test_factors_tied_to_the_compared_one_do_not_prevent_pairing():
-    study = using(
+    study = using_here(
         "paired_t",
         factors=(
             Factor("arm", levels=("plain", "fancy")),
@@ -391,7 +419,7 @@ def test_factors_tied_to_the_compared_one_do_not_prevent_pairing():
 
 
 def test_agents_that_are_a_factor_are_compared_on_the_same_problems():
-    study = using(
+    study = using_here(
         "paired_t",
         factors=(Factor("agent_id", levels=("a", "b")),),
         agent_specs=(),
@@ -411,7 +439,7 @@ def test_agents_listed_beside_the_factors_are_compared_too():
 
 
 def test_subjects_of_repeated_measures_are_kept_apart_when_replicates_are_averaged():
-    study = using(
+    study = using_here(
         "paired_t",
         design_spec=DesignSpec(kind=DesignKind.REPEATED_MEASURES),
         run_budget=RunBudget(replicates=8),
@@ -425,11 +453,13 @@ def test_subjects_of_repeated_measures_are_kept_apart_when_replicates_are_averag
     assert any("random effects: replicate" in note for note in finding.notes)
 
 
-def test_problems_that_are_not_balanced_between_groups_get_a_caveat():
+def test_problems_that_each_have_one_level_are_compared_with_each_other():
     study = make_study()
     skewed = lambda s, c, rng: (level(c) == "fancy") == (s.problem_id in ("p1", "p2"))  # noqa: E731
     test = judge_one(study, by_problem, fails=skewed)
-    assert any("problem_id is not balanced between the groups" in note for note in test.notes)
+    assert test.unit == "4 problems × 5 runs per level"
+    assert test.method == "Welch's t test of the problems' means"
+    assert any("each problem has runs at one level only" in note for note in test.notes)
 
 
 # -- plans --
@@ -511,9 +541,9 @@ def test_an_outcome_that_the_plan_does_not_look_at_is_not_tested():
 
 
 def test_models_adjust_for_covariates_and_other_tests_note_that_they_do_not():
-    study = make_study(
-        analysis_plans=(make_plan("regression", "welch_t", covariates=("size", "problem_id")),)
-    )
+    words, covariates = ("regression", "welch_t"), ("size", "problem_id")
+    plan = make_plan(*words, covariates=covariates, generalize="these_problems_only")
+    study = make_study(analysis_plans=(plan,))
     value = lambda s, c, rng: {  # noqa: E731
         "size": (size := rng.random()),
         "score": 20 * size + 0.5 * (level(c) == "fancy") + rng.gauss(0, 0.2),
@@ -581,7 +611,7 @@ def test_without_statsmodels_models_are_not_tested_and_the_rest_is(monkeypatch):
     monkeypatch.setitem(sys.modules, "statsmodels", None)
     words = ("welch_t", "mann_whitney", "paired_t", "wilcoxon", "anova", "fisher_exact")
     needy = ("regression", "factorial_anova", "mixed_effects")
-    study = make_study(analysis_plans=(make_plan(*words[:5], *needy),))
+    study = make_study(analysis_plans=(make_plan(*words[:5], *needy),), **ONE_PROBLEM)
     for test in judge_hypotheses(study, *simulate(study, noisy(fancy=3.0))):
         if test.test in needy:
             assert test.why == 'needs `pip install "fairtrial[stats]"`'
@@ -653,7 +683,7 @@ def test_a_row_has_the_results_of_the_test():
 
 
 def test_the_results_are_those_of_the_test_on_the_values_of_the_groups():
-    study = make_study()
+    study = make_study(**ONE_PROBLEM)
     conditions, results = simulate(study, noisy(fancy=1.0))
     names = {condition.condition_id: level(condition) for condition in conditions}
     values = {

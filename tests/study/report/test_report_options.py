@@ -188,7 +188,8 @@ def test_a_filter_picks_one_level_and_as_many_runs_of_the_other_agent():
 
 
 def test_pairs_of_agents_are_averages_over_the_option():
-    study = two_agents(AGENT_CLAIM, analysis_plans=(make_plan("paired_t"),))
+    plan = make_plan("paired_t", generalize="these_problems_only")
+    study = two_agents(AGENT_CLAIM, analysis_plans=(plan,))
     (test,) = judge(study)
     assert test.unit == "pair of runs that share problem_id, replicate (20 of them)"
     assert test.estimate == pytest.approx(1, abs=0.1)

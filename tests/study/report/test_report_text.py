@@ -108,7 +108,9 @@ def test_the_report_begins_with_the_verdict_and_its_numbers():
     verdict = next(line for line in lines if line.startswith("- `h1`"))
     assert lines.index(verdict) < 8
     assert "**supported** (`score` by `arm`)" in verdict
-    assert re.search(r"fancy − plain = \+\d.*\[.*\]; p < 0.0001, Welch's t test; n = 20", verdict)
+    assert "a difference was found. fancy is higher than plain; fancy − plain = +" in verdict
+    method = "t test of the differences of 4 problems; n = 4 problems × 5 runs per level"
+    assert re.search(rf"\+\d.*\[.*\]; p = 0.00\d+, {method}", verdict)
 
 
 def test_the_report_has_all_its_parts_in_order():
@@ -307,7 +309,7 @@ def test_the_significance_brief_accepts_tests_rows_and_objects():
     study = make_study(analysis_plans=(make_plan("welch_t", "astrology"),))
     tests = judge_hypotheses(study, *simulate(study, noisy(fancy=2.0)))
     text = render_significance_brief(tests)
-    assert re.search(r"`h1`: welch_t on `score`: p < 0.0001, Cohen's d \d", text)
+    assert re.search(r"`h1`: welch_t on `score`: p = 0.00\d+, Cohen's d \d", text)
     assert "`h1`: astrology on `score`: not tested" in text
 
     class Analysis:

@@ -12,9 +12,12 @@ from fairtrial.study.hypotheses.comparisons import plan_comparisons
 from fairtrial.study.hypotheses.groups import Variable, count_cells
 from fairtrial.study.hypotheses.outcome_types import explain_unreadable, is_binary_outcome
 from fairtrial.study.hypotheses.planned_comparison import PlannedComparison, find_contrast_levels
+from fairtrial.study.hypotheses.problem_units import ProblemUnit, find_problem_unit
 from fairtrial.study.hypotheses.wording import (
     describe_claim,
     describe_test,
+    describe_test_by_problem,
+    describe_test_in_these_problems,
     explain_unsuitable_test,
     explain_unsupported_operation,
 )
@@ -26,6 +29,7 @@ from fairtrial.study.model.hypotheses import (
     HypothesisKind,
 )
 from fairtrial.study.model.study import Study
+from fairtrial.study.stats.by_problem import MIN_PROBLEMS
 from fairtrial.study.stats.test_names import find_test
 
 DEFAULT_TEST = "difference_in_means"
@@ -123,7 +127,44 @@ def _plan_tests(
     for comparison in plan_comparisons(study, conditions, hypothesis):
         filtered = apply_filters(variables, plan, hypothesis, comparison)
         for outcome in select_outcomes(study, hypothesis, plan):
-            yield _plan_test(study, hypothesis, plan, filtered, outcome, variables)
+            test = _plan_test(study, hypothesis, plan, filtered, outcome, variables)
+            if test.reason:
+                yield test
+                continue
+            name = choose_test(study, plan, outcome, filtered)
+            unit = find_problem_unit(study, conditions, plan, filtered)
+            if reason := _explain_few_problems(name, unit):
+                yield replace(test, claim="", averages="", warning="", agents=(), reason=reason)
+                continue
+            is_interaction = name == DEFAULT_TEST and filtered.shape == "interaction"
+            if unit is not None and unit.generalizes and is_interaction:
+                # By problem, an interaction in rates is tested by permutation, too.
+                name = "fisher_exact" if is_binary_outcome(study, outcome) else name
+            yield replace(test, test=_describe_test(name, filtered, hypothesis, unit))
+
+
+def _explain_few_problems(name: str, unit: ProblemUnit | None) -> str:
+    """Return why there are too few problems for a claim about problems in general; else empty."""
+    if unit is None or not unit.generalizes or unit.problems >= MIN_PROBLEMS:
+        return ""
+    if name == "mixed_effects":
+        return ""
+    return (
+        f"a claim about problems in general needs {MIN_PROBLEMS} or more of them, and there are "
+        f"{unit.problems}; `generalize: these_problems_only` in the plan tests a claim about "
+        "exactly these"
+    )
+
+
+def _describe_test(
+    name: str, comparison: PlannedComparison, hypothesis: Hypothesis, unit: ProblemUnit | None
+) -> str:
+    """Return the test that the report will make, by problem if the problem is the unit."""
+    is_equivalence = hypothesis.is_equivalence
+    if unit is None or name == "mixed_effects":
+        return describe_test(name, comparison, is_equivalence)
+    describe = describe_test_by_problem if unit.generalizes else describe_test_in_these_problems
+    return describe(name, comparison, is_equivalence, unit)
 
 
 def _find_variables(
@@ -170,7 +211,6 @@ def _plan_test(
     return replace(
         test,
         claim=describe_claim(hypothesis, comparison, levels, has_sd),
-        test=describe_test(test_name, comparison, hypothesis.is_equivalence),
         agents=comparison.agents,
         averages=describe_averages(study, plan, comparison),
         warning=_warn_of_direction(study, hypothesis, comparison, compared, levels),

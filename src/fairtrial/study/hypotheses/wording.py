@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairtrial.study.hypotheses.planned_comparison import PlannedComparison
+from fairtrial.study.hypotheses.problem_units import (
+    BETWEEN_PROBLEMS,
+    RANK_TESTS,
+    RATE_TESTS,
+    ProblemUnit,
+)
 from fairtrial.study.model.hypotheses import Contrast, Hypothesis, HypothesisDirection
 
 MAX_LEVELS_SHOWN = 6
@@ -45,8 +51,41 @@ SUBJECTS = {
 }
 
 
+def describe_test_by_problem(
+    test_name: str, comparison: PlannedComparison, is_equivalence: bool, unit: ProblemUnit
+) -> str:
+    """Return the test with problems as units that a test name of a plan stands for."""
+    count = f"{unit.problems:,} problems"
+    if not unit.is_within:
+        base = describe_test(BETWEEN_PROBLEMS.get(test_name, test_name), comparison, is_equivalence)
+        return f"{base} of the means of {count}"
+    has_two_levels = all(len(levels) == 2 for levels in comparison.levels)
+    if test_name in ("correlation", "spearman"):
+        text = f"t on the correlations of {count}"
+    elif comparison.shape == "slope":
+        text = f"t on the slopes of {count}"
+    elif test_name in RANK_TESTS and not is_equivalence:
+        rank_test = "Wilcoxon's signed-rank test" if has_two_levels else "Friedman's test"
+        text = f"{rank_test} on the means of {count}"
+    elif not has_two_levels and not is_equivalence:
+        text = f"repeated-measures ANOVA (Greenhouse-Geisser) on the means of {count}"
+    elif test_name in RATE_TESTS:
+        text = f"sign-flip permutation of the differences of {count}"
+    else:
+        text = f"t on the differences of {count}"
+    return f"by problem: {'two one-sided tests (TOST), ' if is_equivalence else ''}{text}"
+
+
+def describe_test_in_these_problems(
+    test_name: str, comparison: PlannedComparison, is_equivalence: bool, unit: ProblemUnit
+) -> str:
+    """Return the test within fixed problems that a test name of a plan stands for."""
+    text = describe_test(test_name, comparison, is_equivalence)
+    return f"{text}, within these {unit.problems:,} problems"
+
+
 def describe_test(test_name: str, comparison: PlannedComparison, is_equivalence: bool) -> str:
-    """Return the test that a test name of a plan stands for in a comparison."""
+    """Return the test of runs that a test name of a plan stands for in a comparison."""
     if comparison.shape != "levels" and test_name in GENERAL_TESTS:
         text = "a regression slope" if comparison.shape == "slope" else "factorial ANOVA"
     else:

@@ -13,11 +13,12 @@ from fairtrial.study.hypotheses.planned_comparison import (
     PlannedComparison,
 )
 from fairtrial.study.hypotheses.planned_tests import DEFAULT_TEST
+from fairtrial.study.hypotheses.problem_units import RANK_TESTS
 from fairtrial.study.power.power_models import BETWEEN_PROBLEMS, PowerModel, PowerQuestion
 from fairtrial.study.power.proportions import FISHER
 from fairtrial.study.power.variances import PLAUSIBLE_SHARE, describe_within
+from fairtrial.study.stats.by_problem import MIN_PROBLEMS
 from fairtrial.study.stats.power import LEAST_RUNS
-from fairtrial.study.stats.problem_power import LEAST_PROBLEMS
 
 MEANS_TESTS = (DEFAULT_TEST, "welch_t", "anova", "welch_anova", "factorial_anova", "regression")
 EQUIVALENT_TESTS = {
@@ -29,8 +30,8 @@ EQUIVALENT_TESTS = {
     FISHER: ("fisher_exact",),
 }
 """For each test of runs: the test names of plans with (nearly) the same power."""
-OTHER_BY_PROBLEM = ("mann_whitney", "wilcoxon", "kruskal_wallis", "spearman")
-"""Rank tests have another power than the tests by problem that are computed."""
+OTHER_BY_PROBLEM = (*RANK_TESTS, "correlation", "spearman")
+"""These have another power than the tests by problem that are computed."""
 
 
 def describe_assumptions(
@@ -101,6 +102,6 @@ def explain_no_power(groups: Mapping[str, int], model: PowerModel) -> str:
         )
     have = "one problem has" if model.problems == 1 else f"{model.problems} problems have"
     return (
-        f"{have} runs in all groups; a claim about problems in general needs {LEAST_PROBLEMS} or "
+        f"{have} runs in all groups; a claim about problems in general needs {MIN_PROBLEMS} or "
         "more (`generalize: these_problems_only` in the plan makes it one about exactly these)"
     )

@@ -18,6 +18,7 @@ from fairtrial.study.hypotheses.planned_comparison import (
     PowerFunction,
 )
 from fairtrial.study.hypotheses.planned_tests import choose_test
+from fairtrial.study.hypotheses.problem_units import RATE_TESTS
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.hypotheses import AnalysisPlan, Hypothesis
 from fairtrial.study.model.study import Study
@@ -35,8 +36,6 @@ from fairtrial.study.power.variances import get_variances
 from fairtrial.study.stats.power import smallest_n
 
 ALPHA = 0.05
-RATE_TESTS = ("fisher_exact", "barnard_exact", "chi_square", "mcnemar")
-"""Tests of rates, which are made by sign flips if the unit is the problem."""
 MOST_PROBLEMS = 2**14
 """No more problems than this are said to be needed."""
 

@@ -11,7 +11,7 @@ from fairtrial.study.design.runs import count_replicates
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.study import Study
 from fairtrial.study.power.hypothesis_power import PowerAnalysis, analyze_power
-from fairtrial.study.stats.problem_power import LEAST_PROBLEMS
+from fairtrial.study.stats.by_problem import MIN_PROBLEMS
 
 MULTIPLES = (0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4)
 """The points of a curve, as multiples of the planned number."""
@@ -65,7 +65,7 @@ def _draw_curves(analysis: PowerAnalysis, replicates: int) -> Iterator[PowerCurv
             lambda count: model.power_at(replicates, count),
             model.problems,
             record.needed_problems,
-            LEAST_PROBLEMS,
+            MIN_PROBLEMS,
         )
         yield PowerCurve(*names, "problems", model.problems, points)
     points = _compute_points(

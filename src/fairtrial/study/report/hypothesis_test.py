@@ -8,7 +8,7 @@ from typing import Any
 from fairtrial.core import dump_record
 from fairtrial.study.ledger.claim_changes import ClaimRole
 from fairtrial.study.report.samples import GroupSummary
-from fairtrial.study.report.test_results import FollowUpComparison
+from fairtrial.study.report.test_results import FollowUpComparison, ProblemEffect
 from fairtrial.study.report.test_verdicts import TestVerdict
 from fairtrial.study.stats.finding import Interval
 
@@ -28,7 +28,7 @@ class HypothesisTest:
         not changed; exploratory if not; unknown if it was not recorded
     verdict, why: the verdict and its reason
     method: the statistical test that was used, with its direction
-    unit: unit of analysis: runs, or pairs of runs
+    unit: unit of analysis: problems with their runs, runs, or pairs of runs
     groups: summary of each group
     difference: the difference that is estimated
     estimate, interval: the estimate and its two-sided 95% confidence interval
@@ -44,6 +44,7 @@ class HypothesisTest:
     minimum_size: the same as a number, in the units of the outcome
     details_title, details: heading and list of follow-up comparisons
     notes: assumptions and caveats that a reader should know
+    by_problem: the effect in each problem, if there are several
     """
 
     hypothesis_id: str
@@ -81,6 +82,7 @@ class HypothesisTest:
     notes: tuple[str, ...] = ()
     standing: ClaimRole = "unknown"
     agents: tuple[str, ...] = ()
+    by_problem: tuple[ProblemEffect, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as plain data."""

@@ -199,6 +199,7 @@ def _add_result(test: HypothesisTest, request: TestRequest, result: TestResult) 
         minimum_size=result.margin.size if result.margin else None,
         details_title=result.details_title,
         details=result.details,
+        by_problem=result.by_problem,
         notes=(
             *test.notes,
             *_averaging_notes(request),

@@ -171,6 +171,10 @@ def _plan_line(plan: AnalysisPlan) -> str:
             f"{format_code(key)} = {escape_markdown(value)}" for key, value in plan.filters.items()
         )
         parts.append(f"only runs with {shown}")
+    if plan.generalize == "these_problems_only":
+        parts.append("claims about exactly the problems of the study")
+    else:
+        parts.append("claims about problems like those of the study")
     tests = "".join(f"\n  - {_describe_test(name)}" for name in plan.tests)
     description = f"{format_code(plan.analysis_plan_id)}: {'; '.join(parts)}"
     return f"{description}; tests, of which the first decides:{tests}"

@@ -66,16 +66,30 @@ def run_correlation(sample: ComparisonSample, name: str) -> tuple[TestResult, Se
     return TestResult(finding, "run", difference), find_caveats(sample, is_paired=False)
 
 
+def check_slope_test(sample: ComparisonSample, name: str) -> None:
+    """Raise `UntestableError` if a test doesn't suit a variable that is sampled from a range."""
+    if name not in (DEFAULT_TEST, "regression", "mixed_effects", "equivalence", *CORRELATIONS):
+        variable = sample.request.comparison.variables[0]
+        raise UntestableError(
+            f"{name} compares groups, and '{variable}' is sampled from a range; use regression"
+        )
+
+
+def check_interaction_test(name: str) -> None:
+    """Raise `UntestableError` if a test doesn't suit an interaction."""
+    if name not in (DEFAULT_TEST, "equivalence", *MODELS):
+        raise UntestableError(
+            f"{name} doesn't test whether an effect depends on another factor; use factorial_anova"
+        )
+
+
 def run_slope_test(sample: ComparisonSample, name: str) -> tuple[TestResult, Sequence[str]]:
     """Test the slope of the outcome over a numeric variable that is sampled from a range."""
     request = sample.request
     variable = request.comparison.variables[0]
+    check_slope_test(sample, name)
     if name in CORRELATIONS:
         return run_correlation(sample, name)
-    if name not in (DEFAULT_TEST, "regression", "mixed_effects", "equivalence"):
-        raise UntestableError(
-            f"{name} compares groups, and '{variable}' is sampled from a range; use regression"
-        )
     x, (low, high) = numeric_levels(sample), level_range(sample)
     margin = find_margin(request, fit_slope(x, sample.y, high - low).residual_sd)
     width = equivalence_margin(request, margin)
@@ -91,11 +105,8 @@ def run_slope_test(sample: ComparisonSample, name: str) -> tuple[TestResult, Seq
 def run_interaction_test(sample: ComparisonSample, name: str) -> tuple[TestResult, Sequence[str]]:
     """Test the interaction of two variables."""
     request = sample.request
+    check_interaction_test(name)
     name = "factorial_anova" if name in (DEFAULT_TEST, "equivalence") else name
-    if name not in MODELS:
-        raise UntestableError(
-            f"{name} doesn't test whether an effect depends on another factor; use factorial_anova"
-        )
     margin = find_margin(request, pooled_sd(sample.values))
     finding = MODELS[name](sample, request.alternative, equivalence_margin(request, margin))
     rows, columns = request.levels(0), request.levels(1)

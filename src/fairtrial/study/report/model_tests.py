@@ -5,13 +5,19 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fairtrial.core import did_you_mean
 from fairtrial.study.design.rows import is_number
-from fairtrial.study.design.runs import SUBJECT
+from fairtrial.study.design.runs import PROBLEM_FACTORS, SUBJECT
 from fairtrial.study.hypotheses.groups import Variable, explain_disjoint
 from fairtrial.study.report.pairing import has_variable, replicate_is_subject
+from fairtrial.study.report.problem_cells import (
+    generalizes,
+    has_several_problems,
+    problem_codes,
+)
 from fairtrial.study.report.run_table import REPLICATE
 from fairtrial.study.report.samples import ComparisonSample
 from fairtrial.study.stats.finding import Alternative, Finding, UntestableError
@@ -74,6 +80,33 @@ def fit_factorial(sample: ComparisonSample, alternative: Alternative, margin: fl
     )
 
 
+def adjust_for_covariates(sample: ComparisonSample) -> ComparisonSample:
+    """Return a sample whose values are adjusted for other variables and covariates.
+
+    Their coefficients are those of a least-squares fit within problems.
+
+    Raises `UntestableError` if the compared variable can't be told apart from them.
+    """
+    import numpy as np
+
+    others = {**_other_terms(sample), **_covariate_terms(sample)}
+    columns = [columns for columns in others.values() if columns.shape[1]]
+    if not columns:
+        return sample
+    names, problem = problem_codes(sample)
+    base = np.column_stack([(problem[:, None] == np.arange(len(names))).astype(float), *columns])
+    tested = np.column_stack(list(_tested_terms(sample).values()))
+    exog = np.column_stack([base, tested])
+    if np.linalg.matrix_rank(exog) < np.linalg.matrix_rank(base) + tested.shape[1]:
+        raise UntestableError(
+            "the terms of the model can't be told apart: some combinations of levels have no runs"
+        )
+    coefficients = np.linalg.lstsq(exog, sample.y, rcond=None)[0]
+    adjusting = np.column_stack(columns)
+    shift = adjusting @ coefficients[len(names) : len(names) + adjusting.shape[1]]
+    return replace(sample, y=sample.y - shift)
+
+
 def fit_mixed(sample: ComparisonSample, alternative: Alternative, margin: float) -> Finding:
     """Test the compared variable by a linear mixed model.
 
@@ -134,9 +167,11 @@ def _other_terms(sample: ComparisonSample) -> Terms:
 
 
 def _covariate_terms(sample: ComparisonSample) -> Terms:
-    """Return terms for the plan's covariates that vary."""
+    """Return terms for the plan's covariates that vary, and for problems that are fixed."""
     plan = sample.request.plan
-    names = plan.covariates if plan else ()
+    names = list(plan.covariates) if plan else []
+    if has_several_problems(sample) and not generalizes(sample):
+        names += [] if set(names) & set(PROBLEM_FACTORS) else ["problem_id"]
     compared = sample.request.comparison.variables
     terms = (_make_term(sample, name) for name in names if name not in compared)
     return {name: columns for name, columns in terms if columns.shape[1]}

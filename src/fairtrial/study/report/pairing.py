@@ -11,7 +11,6 @@ from fairtrial.study.design.expressions import Expression
 from fairtrial.study.design.runs import AGENT_FACTORS, PROBLEM_FACTORS, SUBJECT
 from fairtrial.study.model.factors import DesignKind, Factor
 from fairtrial.study.model.study import Study
-from fairtrial.study.power.independence import FEW_PROBLEMS
 from fairtrial.study.report.run_table import REPLICATE
 from fairtrial.study.report.samples import ComparisonSample
 
@@ -142,41 +141,40 @@ def find_caveats(sample: ComparisonSample, *, is_paired: bool, is_mixed: bool = 
     """
     table = sample.request.table
     nuisance = nuisance_factors(sample)
-    notes = []
-    if sample.request.comparison.shape == "levels":
-        unbalanced = [name for name, codes in nuisance.items() if not _is_balanced(sample, codes)]
-        balanced = [name for name in nuisance if name not in unbalanced]
+    notes = [] if is_paired or is_mixed else find_imbalance(sample)
+    if sample.request.comparison.shape == "levels" and not notes and not is_paired and not is_mixed:
+        balanced = [name for name in nuisance if name != "problem_id"]
         balanced += ["subjects (the replicates)"] if replicate_is_subject(table.study) else []
-        if unbalanced and not is_paired and not is_mixed:
-            verb = "is" if len(unbalanced) == 1 else "are"
+        if balanced:
             notes.append(
-                f"{_join(unbalanced)} {verb} not balanced between the groups: a difference may be "
-                "due to that"
+                f"runs are treated as independent although all groups share {_join(balanced)}; "
+                "paired_t or mixed_effects compares within that"
             )
-        elif balanced and not is_paired and not is_mixed:
-            notes.append(
-                "runs are treated as independent although all groups have the same "
-                f"{_join(balanced)}: that is conservative, and paired_t or mixed_effects would "
-                "have more power"
-            )
-    problems = len({name for name in table.problems if name})
-    if 0 < problems < FEW_PROBLEMS and not is_mixed:
-        which = "the one problem" if problems == 1 else f"the {problems} problems"
-        notes.append(f"the result holds for {which} of the study, not for others")
-    elif problems and not is_paired and not is_mixed and _has_repeated_problems(sample):
-        notes.append(
-            "runs of one problem count as independent: if the effect differs between problems, p "
-            "is too small for problems in general; mixed_effects allows for that"
-        )
+    if len({name for name in table.problems if name}) == 1 and not is_mixed:
+        notes.append("the claim is about the one problem of the study, not about others")
     return notes
 
 
-def _has_repeated_problems(sample: ComparisonSample) -> bool:
-    """Return whether a group has several runs of one problem, and problems are not compared."""
-    problem = sample.request.table.column("problem")[sample.rows]
+def find_imbalance(sample: ComparisonSample) -> list[str]:
+    """Return a note on nuisance factors that are not balanced between the groups.
+
+    Problems are not among them if the test accounts for them.
+    """
+    if sample.request.comparison.shape != "levels":
+        return []
     is_compared = has_variable(set(sample.request.comparison.variables), "problem_id")
-    pairs = set(zip(problem.tolist(), sample.group.tolist(), strict=True))
-    return not is_compared and len(pairs) < len(sample.rows)
+    unbalanced = [
+        name
+        for name, codes in nuisance_factors(sample).items()
+        if not _is_balanced(sample, codes) and (is_compared or name not in PROBLEM_FACTORS)
+    ]
+    if not unbalanced:
+        return []
+    verb = "is" if len(unbalanced) == 1 else "are"
+    return [
+        f"{_join(unbalanced)} {verb} not balanced between the groups: a difference may be due to "
+        "that"
+    ]
 
 
 def _is_balanced(sample: ComparisonSample, codes: Codes) -> bool:

@@ -230,7 +230,8 @@ def _format_test(test: PlannedTest) -> str:
     head = f"{test.hypothesis_id} ({what})"
     if test.reason:
         return f"{head}: not tested: {test.reason}"
-    parts = [f"{head}: {test.claim}, by {test.test}"]
+    by = "" if test.test.startswith("by problem") else "by "
+    parts = [f"{head}: {test.claim}, {by}{test.test}"]
     parts += [f"beside it {', '.join(test.beside)}"] if test.beside else []
     parts += [f"only the runs of {format_agents(test.agents)}"] if test.agents else []
     if test.analysis_plan_id is None:

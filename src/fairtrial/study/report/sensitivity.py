@@ -39,6 +39,9 @@ SEVERAL_LEVELS = (DEFAULT_TEST, "welch_anova", "kruskal_wallis", "mixed_effects"
 EQUIVALENCE = (DEFAULT_TEST, "mixed_effects")
 INTERACTIONS = (DEFAULT_TEST, "regression", "mixed_effects")
 SLOPES = (DEFAULT_TEST, "regression", "spearman", "mixed_effects")
+RANKS = ("mann_whitney", "wilcoxon", "spearman")
+MIN_RANKED_PROBLEMS = 6
+"""Ranks of fewer problems can't show any difference at the usual level."""
 AS_INDEPENDENT = "runs as independent"
 THESE_PROBLEMS = "the claim as one about exactly these problems"
 TOO_NARROW = "is too narrow if the effect differs between problems"
@@ -228,7 +231,7 @@ def _list_comparisons(
 
     They come first, so that a test that is the same as one of them is shown as such.
     """
-    if not _has_several_problems(sample):
+    if _count_problems(sample) < 2:
         return
     if request.plan is not None and request.plan.generalize == "problems":
         plan = replace(request.plan, generalize="these_problems_only")
@@ -254,16 +257,18 @@ def _list_tests(sample: ComparisonSample) -> Iterator[str]:
     is_matched = nuisance_factors(sample) or replicate_is_subject(sample.request.study)
     if shape == "levels" and is_matched and names is not RATES:
         names = (*names, *(PAIRS if not sample.request.is_equivalence else PAIRS[:1]))
+    is_ranked = not 1 < _count_problems(sample) < MIN_RANKED_PROBLEMS
     for name in names:
-        if name != "mixed_effects" or len(sample.y) <= MAX_MODEL_RUNS:
+        is_too_large = name == "mixed_effects" and len(sample.y) > MAX_MODEL_RUNS
+        if not is_too_large and (is_ranked or name not in RANKS):
             yield name
 
 
-def _has_several_problems(sample: ComparisonSample) -> bool:
-    """Return whether a sample has several problems, which are not what is compared."""
-    problems = set(sample.request.table.column("problem")[sample.rows].tolist())
-    compared = set(sample.request.comparison.variables) & set(PROBLEM_FACTORS)
-    return len(problems) > 1 and not compared
+def _count_problems(sample: ComparisonSample) -> int:
+    """Return the number of problems in a sample; 1 if they are what is compared."""
+    if set(sample.request.comparison.variables) & set(PROBLEM_FACTORS):
+        return 1
+    return len(set(sample.request.table.column("problem")[sample.rows].tolist()))
 
 
 def _test_runs(sample: ComparisonSample) -> TestResult:

@@ -9,6 +9,10 @@ from fairtrial.study.power.proportions import EVEN_SD
 from fairtrial.study.report.samples import ComparisonSample
 from fairtrial.study.report.test_requests import TestRequest
 from fairtrial.study.stats.finding import Finding, Interval
+from fairtrial.study.stats.test_names import missing_data_policy
+
+MIN_SD_DF = 4
+"""Fewer degrees of freedom than this give no usable standard deviation of an outcome."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +51,33 @@ class FollowUpComparison:
 
 
 @dataclass(frozen=True, slots=True)
+class ProblemEffect:
+    """The effect in one problem, from its runs alone.
+
+    problem: the problem
+    n: number of its runs in each group
+    estimate: the estimated difference
+    interval: its 95% confidence interval; None without replicates that differ
+    """
+
+    problem: str
+    n: tuple[int, ...]
+    estimate: float
+    interval: Interval | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TestResult:
     """The result of a requested test.
 
     finding: the statistical result
-    unit: unit of analysis: runs, or pairs of runs
+    unit: unit of analysis: problems with their runs, runs, or pairs of runs
     difference: the difference that is estimated
     margin: the smallest effect of interest, if there is one
     details_title, details: heading and list of follow-up comparisons
     is_omnibus: whether more than two groups were tested at once
     notes: caveats for the reader
+    by_problem: the effect in each problem
     """
 
     __test__ = False  # not a class of tests for pytest
@@ -69,12 +90,36 @@ class TestResult:
     details: tuple[FollowUpComparison, ...] = ()
     is_omnibus: bool = False
     notes: tuple[str, ...] = ()
+    by_problem: tuple[ProblemEffect, ...] = ()
+
+
+def outcome_sd(request: TestRequest) -> float:
+    """Return the standard deviation of an outcome's runs within conditions and agents.
+
+    It is the same for all claims on the outcome. 0 if too few runs share a condition.
+    """
+    import numpy as np
+
+    table = request.table
+    values = table.values(request.outcome.name)
+    if missing_data_policy(request.outcome.missing_data_policy) == "zero":
+        values = np.nan_to_num(values)
+    rows = np.flatnonzero(~np.isnan(values))
+    keys = np.stack([table.column("condition")[rows], table.column("agent")[rows]])
+    cell = np.unique(keys, axis=1, return_inverse=True)[1].ravel()
+    counts = np.bincount(cell)
+    df = len(rows) - len(counts)
+    if df < MIN_SD_DF:
+        return 0.0
+    residuals = values[rows] - (np.bincount(cell, weights=values[rows]) / counts)[cell]
+    sd = float(np.sqrt(np.sum(residuals**2) / df))
+    return 0.0 if sd <= 1e-12 * float(np.max(np.abs(values[rows]))) else sd
 
 
 def find_margin(request: TestRequest, sd: float) -> Margin | None:
     """Return the smallest effect of interest in the units of the outcome; None without one.
 
-    sd: within-group standard deviation; the unit of the effect unless the outcome states an sd
+    sd: standard deviation within the compared groups, used if that of the outcome is unknown
     """
     effect = request.hypothesis.minimum_effect_of_interest
     if effect is None:
@@ -82,11 +127,14 @@ def find_margin(request: TestRequest, sd: float) -> Margin | None:
     name = request.outcome.name
     if request.outcome.sd is not None:
         return Margin(effect, f"{effect:g} in {name}'s own units, as its sd is stated")
+    common_sd = outcome_sd(request)
+    sd = common_sd or sd
     if not sd:
         return None
     is_binary = is_binary_outcome(request.study, name)
     planned = f"; before there were any, {EVEN_SD:g} was assumed" if is_binary else ""
-    text = f"the runs' sd within groups is {sd:.3g}{planned}"
+    within = "conditions" if common_sd else "groups"
+    text = f"the runs' sd within {within} is {sd:.3g}{planned}"
     return Margin(effect * sd, f"d = {effect:g}, here {effect * sd:.3g} ({text})")
 
 
@@ -97,12 +145,13 @@ def describe_difference(sample: ComparisonSample) -> str:
     """
     first, second = sample.names[:2]
     variables = sample.request.comparison.variables
-    if len(variables) == 1 and _is_number(first) and _is_number(second):
+    if len(variables) == 1 and is_number_text(first) and is_number_text(second):
         return f"{variables[0]} {first} − {variables[0]} {second}"
     return f"{first} − {second}"
 
 
-def _is_number(text: str) -> bool:
+def is_number_text(text: str) -> bool:
+    """Return whether a text is a number."""
     try:
         float(text)
     except ValueError:

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from fairtrial.study.report.direction_text import describe_direction, describe_exclusions
+from fairtrial.study.report.forest_plot import MAX_PROBLEMS, draw_forest_plot
 from fairtrial.study.report.hypothesis_test import HypothesisTest
 from fairtrial.study.report.markdown_text import (
     escape_markdown,
@@ -20,6 +22,7 @@ from fairtrial.study.report.markdown_text import (
 from fairtrial.study.report.test_verdicts import IN_THE_MEAN, TestVerdict
 
 MEDIAN = "median"
+PROBLEM_UNIT = " problems × "
 MAX_DETAILS = 24
 NO_TESTS = "No test was made."
 
@@ -62,6 +65,8 @@ def _short_results(test: HypothesisTest) -> Iterator[str]:
     if test.verdict is TestVerdict.NOT_TESTED:
         return
     if test.estimate is not None:
+        if direction := describe_direction(test):
+            yield escape_markdown(direction)
         yield f"{escape_markdown(test.difference)} = {_format_estimate(test)}"
     elif test.effect_size is not None:
         yield f"{test.effect_name} = {format_number(test.effect_size)}"
@@ -69,6 +74,9 @@ def _short_results(test: HypothesisTest) -> Iterator[str]:
     if test.policy != "none" and test.family > 1:
         p += f", {test.policy} over {test.family}: {format_p(test.p_adjusted).removeprefix('= ')}"
     yield f"{p}, {escape_markdown(test.method)}"
+    if PROBLEM_UNIT in test.unit:
+        yield f"n = {escape_markdown(test.unit)}"
+        return
     sizes = " + ".join(f"{group.n:,}" for group in test.groups[:6])
     yield f"n = {sizes}{' + …' if len(test.groups) > 6 else ''}"
 
@@ -134,6 +142,8 @@ def _test_text(test: HypothesisTest, notes: Sequence[str]) -> str:
     if test.details:
         lines.append(f"{escape_markdown(test.details_title)}:")
         lines.append(_detail_table(test))
+    if test.by_problem and test.verdict is not TestVerdict.NOT_TESTED:
+        lines.append(_problem_text(test))
     if notes:
         lines.append(f"Notes:\n\n{format_list(escape_markdown(note) for note in notes)}")
     return "\n\n".join(lines)
@@ -168,6 +178,31 @@ def _test_lines(test: HypothesisTest) -> Iterator[str]:
         yield f"{test.effect_name} = {format_number(test.effect_size)}{interval}"
     if test.minimum_effect:
         yield f"smallest effect of interest: {escape_markdown(test.minimum_effect)}"
+    for line in (describe_direction(test), describe_exclusions(test)):
+        if line:
+            yield escape_markdown(line)
+
+
+def _problem_text(test: HypothesisTest) -> str:
+    """Return the effect problem by problem, as a table and a forest plot."""
+    rows = [
+        [
+            escape_markdown(effect.problem),
+            " + ".join(f"{n:,}" for n in effect.n),
+            format_signed(effect.estimate),
+            format_interval(effect.interval) or "–",
+        ]
+        for effect in test.by_problem[:MAX_PROBLEMS]
+    ]
+    title = f"Problem by problem ({escape_markdown(test.difference)}; 95% CI from its own runs):"
+    table = format_table(["problem", "n", "size", "95% CI"], rows, right=(1, 2))
+    has_means = MEDIAN not in test.estimate_of
+    plot = draw_forest_plot(
+        test.by_problem, test.estimate if has_means else None, test.interval if has_means else None
+    )
+    parts = [title, table, f"```text\n{plot}\n```"]
+    more = len(test.by_problem) - len(rows)
+    return "\n\n".join([*parts, *([f"… and {more:,} more problems"] if more > 0 else [])])
 
 
 def _detail_table(test: HypothesisTest) -> str:

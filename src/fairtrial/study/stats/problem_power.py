@@ -16,6 +16,7 @@ import functools
 import math
 from typing import Any
 
+from fairtrial.study.stats.by_problem import MIN_PROBLEMS
 from fairtrial.study.stats.power import (
     TestKind,
     check_arguments,
@@ -23,8 +24,6 @@ from fairtrial.study.stats.power import (
     noncentral_t_power,
 )
 
-LEAST_PROBLEMS = 3
-"""With fewer problems nothing can be said about the variation between them."""
 MAX_SIGN_FLIP_PROBLEMS = 10
 """Beyond this many problems a sign-flip test has about the power of the t test."""
 DRAWS = 2_000
@@ -54,7 +53,7 @@ def problem_power(
         The power, or None for fewer than three problems.
     """
     check_arguments(effect, alpha)
-    if problems < LEAST_PROBLEMS:
+    if problems < MIN_PROBLEMS:
         return None
     if df1 > 1:
         noncentrality = problems * effect * effect / variance
@@ -87,7 +86,7 @@ def sign_flip_power(
     if problems > MAX_SIGN_FLIP_PROBLEMS or test == "equivalence":
         return problem_power(effect, variance, problems, alpha=alpha, test=test)
     check_arguments(effect, alpha)
-    if problems < LEAST_PROBLEMS:
+    if problems < MIN_PROBLEMS:
         return None
     draws, members = _draw_contrasts(problems)
     shift = effect / math.sqrt(variance)

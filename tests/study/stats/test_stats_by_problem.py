@@ -1,0 +1,122 @@
+"""Tests with problems as units: their numbers, and how often they are wrong."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from fairtrial.study.stats.by_problem import (
+    contrast_columns,
+    problem_anova,
+    problem_rank_test,
+    problem_t_test,
+    sign_flip_test,
+)
+from fairtrial.study.stats.finding import UntestableError
+from fairtrial.study.stats.stratified import (
+    average_strata,
+    stratified_anova,
+    stratified_exact_test,
+    stratified_t_test,
+)
+
+EIGHT = np.array([0.3, -0.1, 0.5, 0.2, 0.4, 0.1, 0.6, -0.2])
+
+
+def test_the_t_test_is_that_of_one_sample():
+    finding, expected = problem_t_test(EIGHT), stats.ttest_1samp(EIGHT, 0)
+    assert finding.p == pytest.approx(expected.pvalue)
+    assert finding.interval == pytest.approx(tuple(expected.confidence_interval()))
+    assert finding.df == (7,)
+    less = problem_t_test(EIGHT, "less")
+    assert less.p == pytest.approx(1 - finding.p / 2)
+    assert less.p_opposite == pytest.approx(finding.p / 2)
+
+
+def test_sign_flips_are_counted_exactly():
+    signs = (np.arange(256)[:, None] >> np.arange(8) & 1) * 2 - 1
+    means = (signs * EIGHT).mean(axis=1)
+    expected = (np.abs(means) >= abs(EIGHT.mean()) - 1e-12).mean()
+    finding = sign_flip_test(EIGHT)
+    assert finding.p == pytest.approx(expected)
+    assert sign_flip_test(EIGHT, "greater").p == pytest.approx(expected / 2)
+
+
+def test_the_interval_of_sign_flips_has_what_the_test_does_not_reject():
+    low, high = sign_flip_test(EIGHT).interval
+    for center, is_rejected in ((low - 0.01, True), (low + 0.01, False), (high + 0.01, True)):
+        assert (sign_flip_test(EIGHT - center).p < 0.05) is is_rejected
+
+
+def test_many_problems_get_random_sign_flips_that_are_the_same_each_time():
+    many = np.random.default_rng(3).normal(0.3, 1, 40)
+    finding = sign_flip_test(many)
+    assert finding == sign_flip_test(many)
+    assert finding.p == pytest.approx(problem_t_test(many).p, abs=0.02)
+    assert finding.interval == pytest.approx(problem_t_test(many).interval, abs=0.05)
+
+
+def test_too_few_problems_are_not_significant_by_sign_flips():
+    finding = sign_flip_test(np.full(5, 0.5))
+    assert finding.p == 2 / 32
+    assert finding.interval is None
+
+
+def test_sign_flips_show_equivalence_within_a_margin():
+    assert sign_flip_test(np.zeros(8), margin=0.2).p == pytest.approx(1 / 256)
+    assert sign_flip_test(EIGHT, margin=0.2).p > 0.5
+
+
+@pytest.mark.parametrize("test", [problem_t_test, sign_flip_test])
+def test_two_problems_are_no_sample(test):
+    with pytest.raises(UntestableError, match="problems, not replicates, are what is missing"):
+        test(np.array([1.0, 2.0]))
+
+
+def test_differences_that_are_all_the_same_are_not_tested():
+    with pytest.raises(UntestableError, match="the difference is 2 in every problem"):
+        problem_t_test(np.full(6, 2.0))
+    with pytest.raises(UntestableError, match="same mean in every problem"):
+        sign_flip_test(np.zeros(6))
+
+
+def test_ranks_of_problems_are_signed_ranks():
+    left = np.arange(8.0) + EIGHT
+    expected = stats.wilcoxon(EIGHT).pvalue
+    assert problem_rank_test(left, np.arange(8.0)).p == pytest.approx(expected)
+
+
+def test_an_analysis_of_two_levels_is_the_t_test():
+    table = np.column_stack([EIGHT, np.zeros(8)])
+    finding = problem_anova(table @ contrast_columns(2), "anova")
+    assert finding.p == pytest.approx(problem_t_test(EIGHT).p)
+
+
+def test_the_correction_keeps_the_size_where_levels_vary_differently():
+    rng = np.random.default_rng(11)
+    wrong = 0
+    for _ in range(1000):
+        table = rng.normal(0, 1, (8, 1)) + rng.normal(0, (0.1, 0.1, 0.1, 2.0), (8, 4))
+        wrong += problem_anova(table @ contrast_columns(4), "anova").p < 0.05
+    assert wrong <= 65
+
+
+def test_one_stratum_gives_the_tests_of_two_groups():
+    rng = np.random.default_rng(5)
+    left, right = rng.normal(0.5, 1, 12), rng.normal(0, 2, 9)
+    expected = stats.ttest_ind(left, right, equal_var=False)
+    finding = stratified_t_test(average_strata([left]), average_strata([right]))
+    assert finding.p == pytest.approx(expected.pvalue)
+    several = stratified_anova([average_strata([left]), average_strata([right])])
+    assert several.p == pytest.approx(expected.pvalue)
+    yes, no = np.array([1, 1, 1, 1, 0.0]), np.array([1, 0, 0, 0, 0, 0.0])
+    fisher = stats.fisher_exact([[4, 1], [1, 5]])
+    assert stratified_exact_test([yes], [no]).p == pytest.approx(fisher.pvalue)
+
+
+def test_strata_that_are_far_apart_do_not_hide_a_difference():
+    rng = np.random.default_rng(6)
+    left = [100.0 * i + 1 + rng.normal(0, 0.5, 5) for i in range(4)]
+    right = [100.0 * i + rng.normal(0, 0.5, 5) for i in range(4)]
+    finding = stratified_t_test(average_strata(left), average_strata(right))
+    assert finding.estimate == pytest.approx(1, abs=0.5)
+    assert finding.p < 0.001
