@@ -17,6 +17,8 @@ from simulated_study_kit import (
 
 from fairtrial.study import (
     Block,
+    DesignKind,
+    DesignSpec,
     Factor,
     HypothesisDirection,
     HypothesisKind,
@@ -26,8 +28,8 @@ from fairtrial.study import (
     build_design,
     judge_hypotheses,
     plan_runs,
-    planned_tests,
 )
+from fairtrial.study.hypotheses.planned_tests import planned_tests
 from fairtrial.study.report.test_sections import render_tests, render_verdicts
 from fairtrial.study.report.test_verdicts import TestVerdict
 
@@ -103,47 +105,59 @@ def random_rates(rng, problem, rows):
     return rng.random(len(problem)) < 1 / (1 + np.exp(-logit))
 
 
-# 0.05 of 200 are 10; more than 22 has a chance of 1 in 5,000.
+def random_interactions(rng, problem, rows):
+    tool = np.array([level(row, "tool") == "b" for row in rows])
+    effect = rng.normal(0, 1, problem.max() + 1)[problem]
+    return effect * is_fancy(rows) * tool + rng.normal(0, 1, len(problem))
+
+
+def random_slopes(rng, problem, rows):
+    x = np.array([level(row) for row in rows]) / 12
+    slope = rng.normal(0, 2, problem.max() + 1)[problem]
+    return slope * x + rng.normal(0, 0.5, len(problem))
+
+
+MODERATION = {
+    "factors": (ARM, Factor("tool", levels=("a", "b"))),
+    "hypotheses": (make_claim(kind=HypothesisKind.MODERATION, moderators=(Moderator("tool"),)),),
+}
+SLOPE = {"factors": (Factor("arm", levels=tuple(range(1, 13))),)}
+CASES = [
+    pytest.param(8, 40, random_effects, {}, id="effects"),
+    pytest.param(5, 10, repeated_values, {}, id="repeated-5"),
+    pytest.param(12, 10, repeated_values, {}, id="repeated-12"),
+    pytest.param(12, 10, repeated_values, {"generalize": HERE}, id="repeated-here"),
+    pytest.param(8, 40, random_rates, {}, id="rates"),
+    pytest.param(8, 10, random_interactions, MODERATION, id="interactions"),
+    pytest.param(8, 2, random_slopes, SLOPE, id="slopes"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("problems", "replicates", "draw", "parts"), CASES)
+def test_effects_that_vary_around_zero_are_significant_in_one_of_twenty(
+    problems, replicates, draw, parts
+):
+    study = problem_study(problems, replicates, **parts)
+    # 5% of 300 are 15; more than 29 has a chance of 1 in 3,000.
+    assert count_significant(study, draw, 300) <= 29 / 300
+
+
 @pytest.mark.parametrize(
-    ("problems", "replicates", "draw"),
+    ("problems", "draw", "parts"),
     [
-        (8, 10, random_effects),
-        (5, 10, repeated_values),
-        (12, 5, repeated_values),
-        (8, 20, random_rates),
+        (8, random_effects, {}),
+        (12, repeated_values, {}),
+        (12, repeated_values, {"generalize": HERE}),
+        (8, random_rates, {}),
+        (8, random_interactions, MODERATION),
+        (6, random_slopes, SLOPE),
     ],
 )
-@pytest.mark.parametrize("generalize", ["problems", HERE])
-def test_effects_that_vary_around_zero_are_rarely_significant(
-    problems, replicates, draw, generalize
-):
-    if generalize == HERE and draw is not repeated_values:
-        pytest.skip("there are real effects on these problems")
-    study = problem_study(problems, replicates, generalize=generalize)
-    assert count_significant(study, draw, 200) <= 22 / 200
-
-
-def test_interactions_that_vary_around_zero_are_rarely_significant():
-    claim = make_claim(kind=HypothesisKind.MODERATION, moderators=(Moderator("tool"),))
-    factors = (ARM, Factor("tool", levels=("a", "b")))
-    study = problem_study(8, 5, factors=factors, hypotheses=(claim,))
-
-    def draw(rng, problem, rows):
-        tool = np.array([level(row, "tool") == "b" for row in rows])
-        effect = rng.normal(0, 1, 8)[problem]
-        return effect * is_fancy(rows) * tool + rng.normal(0, 1, len(problem))
-
-    assert count_significant(study, draw, 150) <= 18 / 150
-
-
-def test_slopes_that_vary_around_zero_are_rarely_significant():
-    study = problem_study(8, 1, factors=(Factor("arm", levels=tuple(range(1, 13))),))
-
-    def draw(rng, problem, rows):
-        x = np.array([level(row) for row in rows]) / 12
-        return rng.normal(0, 2, 8)[problem] * x + rng.normal(0, 0.5, len(problem))
-
-    assert count_significant(study, draw, 150) <= 18 / 150
+def test_effects_that_vary_around_zero_are_rarely_significant(problems, draw, parts):
+    study = problem_study(problems, 1 if draw is random_slopes else 4, **parts)
+    # 5% of 40 are 2; more than 8 has a chance of 1 in 2,000.
+    assert count_significant(study, draw, 40) <= 8 / 40
 
 
 def test_an_effect_that_holds_in_every_problem_is_found():
@@ -151,7 +165,7 @@ def test_an_effect_that_holds_in_every_problem_is_found():
         effect = 1 + rng.normal(0, 0.5, 8)
         return effect[problem] * is_fancy(rows) + rng.normal(0, 1, len(problem))
 
-    assert count_significant(problem_study(8, 10), draw, 50) >= 0.85
+    assert count_significant(problem_study(8, 10), draw, 20) >= 0.75
 
 
 def test_the_report_shows_the_unit_and_the_effect_problem_by_problem():
@@ -186,7 +200,9 @@ def test_a_plot_of_many_problems_shows_the_first_of_them():
     ("effect", "words"), [(2.0, "fancy is higher than plain"), (-2.0, "fancy is lower than plain")]
 )
 def test_the_direction_is_said_in_words(effect, words):
-    study = problem_study(6, 10, hypotheses=(make_claim(minimum_effect_of_interest=0.5),))
+    outcomes = (OutcomeSpec("score", primary=True, sd=1.0),)
+    claim = make_claim(minimum_effect_of_interest=0.5)
+    study = problem_study(6, 10, outcomes=outcomes, hypotheses=(claim,))
     test = judge_one(study, noisy(fancy=effect))
     assert f"{words};" in render_verdicts([test])
     side = "lower" if effect > 0 else "higher"
@@ -349,11 +365,10 @@ def test_the_plan_says_that_two_problems_are_too_few():
 
 @pytest.mark.parametrize("word", ["mann_whitney", "regression", "anova", "paired_t", "wilcoxon"])
 def test_claims_about_these_problems_are_tested_within_them(word):
-    by_problem = (
-        lambda s, c, rng: (  # noqa: E731
-            50 * int(s.problem_id[1:]) + (level(c) == "fancy") + rng.gauss(0, 0.5)
-        )
-    )
+    def by_problem(spec, condition, rng):
+        base = 50 * int(spec.problem_id[1:])
+        return base + (level(condition) == "fancy") + rng.gauss(0, 0.5)
+
     test = judge_one(problem_study(3, 8, word, HERE), by_problem)
     assert test.verdict is TestVerdict.SUPPORTED, test.why
     assert any("about exactly these 3 problems" in note for note in test.notes)
@@ -377,3 +392,25 @@ def test_rates_are_compared_within_these_problems():
     test = judge_one(problem_study(2, 25, generalize=HERE), value)
     assert test.method == "exact test of proportions within problems (Mantel-Haenszel)"
     assert test.verdict is TestVerdict.SUPPORTED
+
+
+def test_subjects_that_differ_in_the_effect_count_as_units_too():
+    design = DesignSpec(kind=DesignKind.REPEATED_MEASURES)
+    effects = (2.0, -1.0, 1.5, -0.5, 0.2, 1.0)
+
+    def value(spec, condition, rng):
+        effect = effects[spec.replicate - 1] * (level(condition) == "fancy")
+        return effect + rng.gauss(0, 0.01)
+
+    test = judge_one(problem_study(8, 6, design_spec=design), value)
+    assert test.unit == "6 subjects"
+    assert test.method == "t test of the differences of 6 subjects"
+    assert test.verdict is TestVerdict.INCONCLUSIVE
+    assert any("the weaker result counts: by problem p = " in note for note in test.notes)
+
+
+def test_a_yes_or_no_outcome_of_five_problems_cannot_be_significant():
+    value = lambda s, c, rng: float(rng.random() < (0.9 if level(c) == "fancy" else 0.1))  # noqa: E731
+    test = judge_one(problem_study(5, 40), value)
+    assert test.verdict is TestVerdict.INCONCLUSIVE
+    assert any("too few for an interval of 95% by permutation" in note for note in test.notes)

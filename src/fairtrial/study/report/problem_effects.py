@@ -29,11 +29,13 @@ def find_problem_effects(sample: ComparisonSample) -> tuple[ProblemEffect, ...]:
     if not has_several_problems(sample):
         return ()
     names, problem = problem_codes(sample)
+    is_slope = sample.request.comparison.shape == "slope"
+    x = numeric_levels(sample) if is_slope else None
     effects = []
     for code, name in enumerate(names):
         runs = np.flatnonzero(problem == code)
-        if sample.request.comparison.shape == "slope":
-            effect = _slope_effect(sample, runs, name)
+        if x is not None:
+            effect = _slope_effect(sample, x[runs], runs, name)
         elif len(sample.names) in SIGNS:
             groups = [sample.y[runs[sample.group[runs] == g]] for g in range(len(sample.names))]
             effect = _contrast_effect(groups, name)
@@ -70,11 +72,12 @@ def _welch_interval(estimate: float, groups: list[Values]) -> Interval | None:
     return (float(low), float(high))
 
 
-def _slope_effect(sample: ComparisonSample, runs: Codes, name: str) -> ProblemEffect | None:
+def _slope_effect(
+    sample: ComparisonSample, x: Values, runs: Codes, name: str
+) -> ProblemEffect | None:
     low, high = level_range(sample)
-    x, y = numeric_levels(sample)[runs], sample.y[runs]
     try:
-        finding = fit_slope(x, y, high - low).finding
+        finding = fit_slope(x, sample.y[runs], high - low).finding
     except UntestableError:
         return None
     return ProblemEffect(name, (len(runs),), finding.estimate or 0.0, finding.interval)

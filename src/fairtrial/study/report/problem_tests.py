@@ -6,6 +6,7 @@ Each function returns a test result and the notes to be added to those of its fi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fairtrial.study.hypotheses.outcome_types import BINARY_TYPES
@@ -86,6 +87,11 @@ def run_levels_by_problem(sample: ComparisonSample, name: str) -> tuple[TestResu
     if count == 2:
         title, details = describe_strata(sample)
         finding = compare(*table.T)
+        if finding.interval is None and not by_rank:
+            notes.append(
+                f"{len(table)} problems are too few for an interval of 95% by permutation: no "
+                "result could be significant in a two-sided test"
+            )
         result = TestResult(finding, unit, describe_difference(sample), margin, title, details)
         return result, notes
     title, details = compare_pairs(sample, compare, list(table.T), is_paired=True)
@@ -93,6 +99,7 @@ def run_levels_by_problem(sample: ComparisonSample, name: str) -> tuple[TestResu
         finding = _combine_equivalence(details)
     elif by_rank:
         finding = friedman_test(table)
+        finding = replace(finding, method=f"{finding.method} of the means of {len(table)} problems")
     else:
         method = f"repeated-measures analysis of variance by problem ({len(table)} problems)"
         finding = problem_anova(table @ contrast_columns(count), method)

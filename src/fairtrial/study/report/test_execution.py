@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING
 
 from fairtrial.study.hypotheses.outcome_types import BINARY_TYPES
 from fairtrial.study.hypotheses.planned_tests import DEFAULT_TEST
-from fairtrial.study.hypotheses.problem_units import BETWEEN_PROBLEMS, RANK_TESTS
 from fairtrial.study.model.study import Study
-from fairtrial.study.report.fixed_problem_tests import (
-    STRATIFIED_TESTS,
-    align_problems,
-    has_replicates,
-    run_within_problems,
-)
 from fairtrial.study.report.follow_up_tests import (
     check_averaged_replicates,
     compare_pairs,
@@ -25,43 +18,24 @@ from fairtrial.study.report.follow_up_tests import (
 from fairtrial.study.report.model_execution import (
     CORRELATIONS,
     MODELS,
-    check_interaction_test,
-    check_slope_test,
     run_correlation,
     run_interaction_test,
     run_model_test,
     run_slope_test,
 )
-from fairtrial.study.report.model_tests import adjust_for_covariates
 from fairtrial.study.report.pairing import (
     MatchedSets,
     find_caveats,
-    find_imbalance,
     match_runs,
     replicate_is_subject,
 )
 from fairtrial.study.report.problem_cells import (
-    average_cells,
-    average_problems,
     count_repeats_once,
-    describe_unit,
     generalizes,
     has_several_problems,
-    problem_codes,
-    problem_notes,
 )
 from fairtrial.study.report.problem_effects import find_problem_effects
-from fairtrial.study.report.problem_models import (
-    is_split,
-    run_correlation_by_problem,
-    run_slope_by_problem,
-    run_split_interaction,
-    varies_within_problems,
-)
-from fairtrial.study.report.problem_tests import (
-    run_interaction_by_problem,
-    run_levels_by_problem,
-)
+from fairtrial.study.report.problem_execution import run_by_problem, run_in_these_problems
 from fairtrial.study.report.run_table import REPLICATE
 from fairtrial.study.report.samples import ComparisonSample
 from fairtrial.study.report.test_results import (
@@ -77,7 +51,6 @@ from fairtrial.study.stats.anova import (
     repeated_measures_anova,
     welch_anova,
 )
-from fairtrial.study.stats.by_problem import check_problem_count
 from fairtrial.study.stats.finding import (
     Finding,
     UntestableError,
@@ -154,9 +127,9 @@ def run_test(sample: ComparisonSample, name: str) -> TestResult:
     if name == "mixed_effects" or not has_several_problems(sample):
         result = _finish(*_run_by_runs(sample, name))
     elif generalizes(sample):
-        result = _finish(*_run_by_problem(sample, name))
+        result = _finish(*run_by_problem(sample, name, _run_by_runs))
     else:
-        result = _finish(*_run_in_these_problems(sample, name))
+        result = _finish(*run_in_these_problems(sample, name, _run_by_runs))
     notes = (*result.notes, *([repeats] if repeats else []))
     return replace(result, notes=notes, by_problem=find_problem_effects(sample))
 
@@ -178,83 +151,6 @@ def _run_by_runs(sample: ComparisonSample, name: str) -> tuple[TestResult, Seque
     if name in PAIRED:
         return _run_paired_test(sample, name)
     return _run_group_test(sample, name)
-
-
-def _run_by_problem(sample: ComparisonSample, name: str) -> tuple[TestResult, Sequence[str]]:
-    """Apply a test with problems as units: within problems if the levels vary there."""
-    shape = sample.request.comparison.shape
-    if not all(map(len, sample.values)):
-        check_group_sizes(sample.values, sample.names)
-    if sample_sd(sample.y) == 0:
-        raise UntestableError(f"every value is {sample.y[0]:g}")
-    if shape == "slope":
-        check_slope_test(sample, name)
-    if shape == "interaction":
-        check_interaction_test(name)
-    if not varies_within_problems(sample):
-        return _run_between_problems(sample, name)
-    if name in MODELS:
-        sample = adjust_for_covariates(sample)
-    if name in CORRELATIONS:
-        result, notes = run_correlation_by_problem(sample, name)
-    elif shape == "slope":
-        result, notes = run_slope_by_problem(sample)
-    elif shape == "interaction" and is_split(sample):
-        result, notes = run_split_interaction(sample)
-    elif shape == "interaction":
-        result, notes = run_interaction_by_problem(sample, name)
-    else:
-        result, notes = run_levels_by_problem(sample, name)
-    return result, (*notes, *find_imbalance(sample))
-
-
-def _run_between_problems(sample: ComparisonSample, name: str) -> tuple[TestResult, Sequence[str]]:
-    """Compare the means of problems that each have runs at one level only."""
-    plan = sample.request.plan
-    if name in MODELS and plan is not None and plan.covariates:
-        raise UntestableError(
-            f"each problem has runs at one level only: {name} with covariates is not made of the "
-            "problems' means; mixed_effects is"
-        )
-    cells = average_cells(sample)
-    check_problem_count(len(cells.names))
-    means = average_problems(sample)
-    for level, values in zip(means.names, means.values, strict=True):
-        if len(values) < 2:
-            raise UntestableError(
-                f"'{level}' has runs of one problem only, and each problem has runs at one level: "
-                "problems, not replicates, are what is missing"
-            )
-    result, _ = _run_by_runs(means, BETWEEN_PROBLEMS.get(name, name))
-    unit = describe_unit(cells, cells.counts.sum(axis=1) > 0)
-    finding = replace(result.finding, method=f"{result.finding.method} of the problems' means")
-    notes = (
-        "each problem has runs at one level only, so that problems are compared with each other",
-        *problem_notes(len(cells.names), 0),
-    )
-    return replace(result, finding=finding, unit=unit), notes
-
-
-def _run_in_these_problems(sample: ComparisonSample, name: str) -> tuple[TestResult, Sequence[str]]:
-    """Apply a test of a claim about exactly these problems: within problems, as strata."""
-    count = len(problem_codes(sample)[0])
-    about = f"the claim is about exactly these {count} problems, as the plan says"
-    if sample.request.comparison.shape == "slope":
-        name = "regression" if name in (DEFAULT_TEST, "equivalence") else name
-    elif sample.request.comparison.shape == "levels":
-        check_group_sizes(sample.values, sample.names)
-        if name in STRATIFIED_TESTS and has_replicates(sample):
-            result, notes = run_within_problems(sample, name)
-            return result, (about, *notes, *find_imbalance(sample))
-        if name in STRATIFIED_TESTS:
-            result, notes = run_levels_by_problem(sample, name)
-            why = "without replicates that differ, problems are the only measure of error"
-            return result, (about, why, *notes, *find_imbalance(sample))
-    if name in (*RANK_TESTS, *CORRELATIONS) and name not in PAIRED:
-        sample = align_problems(sample)
-        about += "; each problem's mean is subtracted"
-    result, notes = _run_by_runs(sample, name)
-    return result, (about, *notes)
 
 
 def _finish(result: TestResult, notes: Sequence[str]) -> TestResult:
