@@ -72,7 +72,7 @@ def _describe_slope(model: PowerModel, question: PowerQuestion) -> str:
     assert model.slope_sd is not None
     size = f"{question.scale * model.slope_sd:.3g} {question.unit}"
     if question.variances.slope_sd is not None:
-        return f"the effect varies between problems with an sd of {size} (stated)"
+        return f"the effect varies between problems with an sd of {size}"
     return (
         "as no slope_sd is stated, the effect is taken to vary between problems by "
         f"{PLAUSIBLE_SHARE:.0%} of its size (an sd of {size})"
@@ -85,7 +85,7 @@ def _describe_within(model: PowerModel, question: PowerQuestion) -> str:
             f"as no icc is stated, {model.icc:.0%} of the variance is taken to lie between problems"
         )
     if model.test == BETWEEN_PROBLEMS:
-        return f"{question.variances.icc:.0%} of the variance lies between problems (stated)"
+        return f"{question.variances.icc:.0%} of the variance lies between problems"
     return describe_within(question.variances)
 
 

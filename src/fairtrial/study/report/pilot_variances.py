@@ -9,6 +9,7 @@ Reference: Searle, Casella and McCulloch (1992), Variance components, ch. 4.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from fairtrial.core import Mistake, StudyError, dump_record
 from fairtrial.study.design.runs import PROBLEM_FACTORS
 from fairtrial.study.hypotheses.groups import Variable
-from fairtrial.study.model.hypotheses import OutcomeSpec
+from fairtrial.study.model.hypotheses import Hypothesis, HypothesisKind, OutcomeSpec
 from fairtrial.study.model.study import Study
 from fairtrial.study.report.run_table import RunTable, collect_run_table
 from fairtrial.study.tables.results import open_results
@@ -26,10 +27,14 @@ from fairtrial.study.tables.results import open_results
 if TYPE_CHECKING:
     from fairtrial.study.stats.finding import Codes, Values
 
+MAX_ICC = 0.999
+FEW_PROBLEMS = 10
+"""Variances between fewer problems than this are rough estimates."""
+
 
 @dataclass(frozen=True, slots=True)
 class PilotVariances:
-    """Variances of one outcome in an earlier study.
+    """Variances of one outcome in an earlier study, rounded to three digits.
 
     outcome: the outcome
     runs: the number of runs with a value
@@ -55,8 +60,12 @@ class PilotVariances:
     def __str__(self) -> str:
         return (
             f"{self.outcome}: sd {self.sd:.3g}, icc {self.icc:.2f}, slope_sd {self.slope_sd:.3g} "
-            f"({self.runs:,} runs of {self.problems:,} problems)"
+            f"({self.runs:,} runs of {self.problems:,} problems{self._caution})"
         )
+
+    @property
+    def _caution(self) -> str:
+        return "; rough, as these are few" if self.problems < FEW_PROBLEMS else ""
 
 
 def estimate_variances(folder: Path, study: Study) -> list[PilotVariances]:
@@ -130,9 +139,10 @@ def _estimate(table: RunTable, study: Study, spec: OutcomeSpec) -> PilotVariance
     known = [slope for slope in slopes if slope is not None]
     if not known:
         known = [_effect_sd(means, counts, 1, residual) or 0.0]
-    # A share of exactly 1 is that of a deterministic agent.
-    icc = min(between / total, 1 - 1e-6)
-    return PilotVariances(spec.name, len(y), problems, math.sqrt(total), icc, max(known))
+    sd, slope_sd = (float(f"{value:.3g}") for value in (math.sqrt(total), max(known)))
+    # A share of 1 is that of a deterministic agent; there is no power at no variance.
+    icc = min(round(between / total, 3), MAX_ICC)
+    return PilotVariances(spec.name, len(y), problems, sd, icc, slope_sd)
 
 
 def _too_little(spec: OutcomeSpec, lack: str) -> StudyError:
@@ -175,13 +185,22 @@ def _find_variables(study: Study, outcome: str, pilot: Study) -> Iterator[tuple[
     for hypothesis in study.hypotheses:
         if outcome not in (hypothesis.dependent_vars or study.primary_outcomes):
             continue
-        moderators = [moderator.name for moderator in hypothesis.moderators]
-        for name in hypothesis.independent_vars:
-            pairs: list[tuple[str, ...]] = [(name, other) for other in moderators]
-            for variables in pairs or [(name,)]:
-                is_problem = set(variables) & set(PROBLEM_FACTORS)
-                if not is_problem and all(Variable(pilot, each).source for each in variables):
-                    yield variables
+        for variables in _list_comparisons(hypothesis):
+            is_problem = set(variables) & set(PROBLEM_FACTORS)
+            if not is_problem and all(Variable(pilot, name).source for name in variables):
+                yield variables
+
+
+def _list_comparisons(hypothesis: Hypothesis) -> Iterator[tuple[str, ...]]:
+    """Yield the variables of each comparison: pairs for a moderation, else single ones."""
+    names = hypothesis.independent_vars
+    moderators = tuple(moderator.name for moderator in hypothesis.moderators)
+    if moderators:
+        yield from itertools.product(names, moderators)
+    elif hypothesis.kind is HypothesisKind.MODERATION:
+        yield from itertools.combinations(names, 2)
+    else:
+        yield from ((name,) for name in names)
 
 
 def _estimate_slope(
