@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -22,8 +23,11 @@ from fairtrial.core import check_format
 from fairtrial.study import (
     PlanLine,
     PlanSummary,
+    apply_pilot,
+    estimate_variances,
     format_plan,
     format_plan_changes,
+    format_power_curves,
     read_study,
     summarize_plan,
 )
@@ -54,31 +58,57 @@ from fairtrial.study import (
     metavar="OLD",
     help="Show how many conditions and runs of another version of the study are kept.",
 )
+@click.option(
+    "--power",
+    "with_curves",
+    is_flag=True,
+    help="Draw the power against the number of problems and of replicates.",
+)
+@click.option(
+    "--pilot",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Take the variances for the power from the results of an earlier study.",
+)
 @json_option
 def command(
-    study: Path, out: Path | None, runs_out: Path | None, against: Path | None, as_json: bool
+    study: Path,
+    out: Path | None,
+    runs_out: Path | None,
+    against: Path | None,
+    with_curves: bool,
+    pilot: Path | None,
+    as_json: bool,
 ) -> None:
     """Show a study's conditions, runs, tests and power.
 
     Also shows balance and aliasing. Power, with its assumptions, is computed for hypotheses that
-    state a minimum effect of interest.
+    state a minimum effect of interest, for the test that will be made.
     """
     for target in (out, runs_out):
         if target is not None:
             check_format(target)
     refuse_overwriting({"--out": out, "--runs": runs_out}, [study, against])
     loaded = read_study(study)
-    plan = summarize_plan(loaded.study)
+    variances = [] if pilot is None else estimate_variances(pilot, loaded.study)
+    plan = summarize_plan(apply_pilot(loaded.study, variances))
     old = None if against is None else summarize_plan(read_study(against).study)
     written = _write_tables(plan, out, runs_out)
     warnings = [*loaded.warning_lines(), *loaded.unbound_lines(), *plan.warnings]
     if as_json:
         changes = None if old is None else plan.compare_with(old)
-        facts = {"changes": changes, "written": written, "warnings": warnings}
+        facts: dict[str, Any] = {"changes": changes, "written": written, "warnings": warnings}
+        facts["pilot"] = [entry.to_dict() for entry in variances]
+        if with_curves:
+            facts["power_curves"] = [curve.to_dict() for curve in plan.power_curves]
         print_json({"ok": True, **plan.to_dict(), **facts})
         return
     warn(warnings)
     _print_plan(plan)
+    for entry in variances:
+        print_wrapped(f"pilot    {entry}", "", " " * 9)
+    if with_curves:
+        _print_lines(format_power_curves(plan.power_curves))
     if old is not None:
         click.echo()
         _print_lines(format_plan_changes(plan, old))

@@ -179,14 +179,24 @@ from fairtrial.study.report.methods_section import (
 from fairtrial.study.report.outcome_monitor import (
     OutcomeMonitor as OutcomeMonitor,
 )
+from fairtrial.study.report.pilot_variances import (
+    PilotVariances as PilotVariances,
+    apply_pilot as apply_pilot,
+    estimate_variances as estimate_variances,
+)
+from fairtrial.study.report.plan_line import (
+    PlanLine as PlanLine,
+)
 from fairtrial.study.report.plan_summary import (
     PlanSummary as PlanSummary,
     summarize_plan as summarize_plan,
 )
 from fairtrial.study.report.plan_text import (
-    PlanLine as PlanLine,
     format_plan as format_plan,
     format_plan_changes as format_plan_changes,
+)
+from fairtrial.study.report.power_text import (
+    format_power_curves as format_power_curves,
 )
 from fairtrial.study.report.report_document import (
     full_report as full_report,

@@ -115,7 +115,15 @@ def test_the_report_begins_with_the_verdict_and_its_numbers():
 
 def test_the_report_has_all_its_parts_in_order():
     headings = re.findall(r"^## (.*)", reported(), re.MULTILINE)
-    assert headings == ["Verdicts", "Runs", "Conditions", "Tests", "Methods", "Codebook"]
+    assert headings == [
+        "Verdicts",
+        "Runs",
+        "Conditions",
+        "Tests",
+        "Sensitivity",
+        "Methods",
+        "Codebook",
+    ]
 
 
 def test_the_report_has_status_and_cost_of_runs():

@@ -22,7 +22,8 @@ from fairtrial.study.hypotheses.planned_comparison import (
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.hypotheses import Hypothesis, HypothesisKind
 from fairtrial.study.model.study import Study
-from fairtrial.study.stats.power import anova_power, slope_power, t_test_power
+from fairtrial.study.stats.power import anova_power, slope_power
+from fairtrial.study.stats.welch_power import welch_power
 
 
 def plan_comparisons(
@@ -111,7 +112,7 @@ def _plan_levels(plan: HypothesisPlan, name: str, counts: Mapping[str, int]) -> 
     def power_at(d: float, alpha: float, replicates: int) -> float | None:
         runs = [size * replicates for size in sizes]
         if count == 2:
-            return t_test_power(d, *runs, alpha=alpha, test=plan.test)
+            return welch_power(d, *runs, alpha=alpha, test=plan.test)
         if plan.test == "equivalence":
             return _bound_equivalence_power(d, runs, alpha)
         return anova_power(d, runs, alpha=alpha)
@@ -126,7 +127,7 @@ def _bound_equivalence_power(d: float, sizes: Sequence[int], alpha: float) -> fl
     miss_probability = 0.0
     pairs = Counter(itertools.combinations(sorted(sizes), 2))
     for (n1, n2), count in pairs.items():
-        power = t_test_power(d, n1, n2, alpha=alpha, test="equivalence")
+        power = welch_power(d, n1, n2, alpha=alpha, test="equivalence")
         if power is None:
             return None
         miss_probability += count * (1 - power)

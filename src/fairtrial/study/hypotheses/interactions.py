@@ -20,6 +20,7 @@ from fairtrial.study.hypotheses.planned_comparison import (
     find_contrast_levels,
 )
 from fairtrial.study.stats.power import interaction_power
+from fairtrial.study.stats.welch_power import welch_contrast_power
 
 
 def plan_interaction(plan: HypothesisPlan, name: str, moderator: str) -> PlannedComparison:
@@ -35,6 +36,9 @@ def plan_interaction(plan: HypothesisPlan, name: str, moderator: str) -> Planned
 
     def power_at(d: float, alpha: float, replicates: int) -> float | None:
         cells = [[runs * replicates for runs in row] for row in table]
+        if len(rows) == len(columns) == 2:
+            sizes = [*cells[0], *cells[1]]
+            return welch_contrast_power(d, (1, -1, -1, 1), sizes, alpha=alpha, test=plan.test)
         return interaction_power(d, cells, alpha=alpha, test=plan.test)
 
     groups = {

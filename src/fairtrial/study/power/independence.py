@@ -1,4 +1,4 @@
-"""How far a power analysis that treats runs as independent can be trusted for a plan."""
+"""What a power analysis assumes about the dependence of runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from fairtrial.study.design.runs import PROBLEM_FACTORS, get_problems
 from fairtrial.study.hypotheses.groups import Cell, Variable, count_cells
 from fairtrial.study.hypotheses.planned_comparison import PlannedComparison
 from fairtrial.study.model.conditions import Condition
+from fairtrial.study.model.hypotheses import AnalysisPlan
 from fairtrial.study.model.study import Study
+from fairtrial.study.power.power_models import BETWEEN_PROBLEMS, PowerModel
 
 FEW_PROBLEMS = 10
 """With fewer problems than this, reports warn that a result may not hold for other problems."""
@@ -23,21 +25,30 @@ def count_problems(study: Study, conditions: Sequence[Condition]) -> int:
 
 
 def describe_independence(
-    study: Study, conditions: Sequence[Condition], comparison: PlannedComparison, problems: int
+    study: Study,
+    conditions: Sequence[Condition],
+    comparison: PlannedComparison,
+    problems: int,
+    model: PowerModel,
+    plan: AnalysisPlan | None,
 ) -> str:
-    """Return what the assumption of independent runs means for a comparison.
+    """Return what the power assumes about the dependence of runs.
 
-    Where every group has the same mix of blocks and problems, a comparison within these has another
-    error; where the mix differs between groups, a difference may be due to it.
+    Where the mix of blocks or problems differs between groups, a difference may be due to it.
     """
-    text = "runs are taken as independent given the level"
+    if model.test == BETWEEN_PROBLEMS:
+        text = "the groups have different problems, so that problems, not runs, are compared"
+    elif model.problems:
+        text = "problems are taken as a random sample of those that the claim is about"
+    else:
+        text = "runs are taken as independent given the level"
     covariates = [block.name for block in study.blocks if len(block.levels) > 1]
-    covariates += ["problem_id"] if problems > 1 else []
+    covariates += ["problem_id"] if problems > 1 and not model.problems else []
     compared = {
         *comparison.variables,
         *(name.removeprefix("block_") for name in comparison.variables),
     }
-    if covariates and comparison.power_at and not compared & {*covariates, *PROBLEM_FACTORS}:
+    if covariates and not compared & {*covariates, *PROBLEM_FACTORS}:
         uneven = [c for c in covariates if not _is_balanced(study, conditions, comparison, c)]
         if uneven:
             variables, causes = " × ".join(comparison.variables), " and ".join(uneven)
@@ -45,11 +56,9 @@ def describe_independence(
                 f"; but {variables} and {causes} don't meet evenly: a difference may be due to "
                 f"{causes}"
             )
-        else:
-            text += "; groups share blocks or problems, within which the report may compare"
-    if 0 < problems < FEW_PROBLEMS:
+    if problems == 1 or (problems and plan and plan.generalize == "these_problems_only"):
         which = "the one problem" if problems == 1 else f"the {problems} problems"
-        text += f"; replicates speak for {which} of the plan, not for others"
+        text += f"; the result will speak for {which} of the plan, not for others"
     return text
 
 

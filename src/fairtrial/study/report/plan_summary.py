@@ -29,6 +29,7 @@ from fairtrial.study.hypotheses.planned_tests import (
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.study import Study
 from fairtrial.study.power.hypothesis_power import HypothesisPower, hypothesis_power
+from fairtrial.study.power.power_curve import PowerCurve, power_curves
 from fairtrial.study.tables.canonical import (
     PLAN_COLUMNS,
     condition_columns,
@@ -81,6 +82,11 @@ class PlanSummary:
     def power(self) -> list[HypothesisPower]:
         """The power for each hypothesis that states a minimum effect of interest."""
         return hypothesis_power(self.study, self.conditions)
+
+    @cached_property
+    def power_curves(self) -> list[PowerCurve]:
+        """The power against the number of problems and of replicates, for each hypothesis."""
+        return power_curves(self.study, self.conditions)
 
     @cached_property
     def warnings(self) -> list[str]:

@@ -19,10 +19,10 @@ from fairtrial.study.design.runs import (
 from fairtrial.study.hypotheses.planned_tests import PlannedTest
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.factors import Factor
-from fairtrial.study.power.hypothesis_power import HypothesisPower
 from fairtrial.study.report.markdown_text import format_count
+from fairtrial.study.report.plan_line import LABEL_WIDTH, PlanLine
 from fairtrial.study.report.plan_summary import PlanSummary
-from fairtrial.study.stats.power import TARGET_POWER
+from fairtrial.study.report.power_text import power_lines
 
 SHOWN_CONDITIONS = 16
 SHOWN_LOST_CELLS = 5
@@ -30,21 +30,6 @@ LONGEST_TITLE = 500
 WEAK_ASSOCIATION = 0.1
 """Associations of two factors below this are not worth a line."""
 HEADING_WIDTH = 8
-LABEL_WIDTH = 9
-
-
-@dataclass(frozen=True, slots=True)
-class PlanLine:
-    """A line of text that may be wrapped.
-
-    text: the text, with its label; empty for a blank line
-    indent: how many columns to indent the first line
-    hanging_indent: how many columns to indent the lines after it
-    """
-
-    text: str = ""
-    indent: int = 0
-    hanging_indent: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +155,7 @@ def _detail_lines(plan: PlanSummary) -> Iterator[PlanLine]:
             yield PlanLine(f"tests    {_format_test(test)}", 0, LABEL_WIDTH)
     for power in plan.power:
         yield PlanLine()
-        yield from _power_lines(power, plan.replicates)
+        yield from power_lines(power, plan.replicates)
     unstated = [h.hypothesis_id for h in study.hypotheses if h.minimum_effect_of_interest is None]
     if unstated:
         yield PlanLine()
@@ -258,31 +243,3 @@ def _format_test(test: PlannedTest) -> str:
         kind = "exploratory, " if test.is_exploratory else ""
         parts.append(f"{kind}plan {test.analysis_plan_id}")
     return "; ".join(parts)
-
-
-def _power_lines(power: HypothesisPower, replicates: int) -> Iterator[PlanLine]:
-    variables = " × ".join(power.variables) or "no variable"
-    head = f"power    {power.hypothesis_id} ({variables} on {power.outcome or 'an outcome'})"
-    if power.power is None:
-        yield PlanLine(f"{head}: not computed: {power.reason}", 0, LABEL_WIDTH)
-        yield from _needed_lines(power, replicates)
-        return
-    groups = ", ".join(f"{runs:,} with {name}" for name, runs in power.groups.items())
-    yield PlanLine(f"{head}: {power.power:.2f} by {power.test}", 0, LABEL_WIDTH)
-    yield PlanLine(_explain_power(power.power), LABEL_WIDTH, LABEL_WIDTH)
-    yield PlanLine(f"runs: {groups}", LABEL_WIDTH, LABEL_WIDTH)
-    if power.power < TARGET_POWER:
-        yield from _needed_lines(power, replicates)
-    yield PlanLine(power.assumption, LABEL_WIDTH, LABEL_WIDTH)
-
-
-def _explain_power(power: float) -> str:
-    share = round(100 * power)
-    number = {0: "hardly any", 100: "nearly all"}.get(share, f"about {share}")
-    return f"if things are as assumed, {number} of 100 such studies would find it"
-
-
-def _needed_lines(power: HypothesisPower, replicates: int) -> Iterator[PlanLine]:
-    if power.needed_replicates is not None:
-        needed = f"a power of {TARGET_POWER} needs {power.needed_replicates:,} replicates"
-        yield PlanLine(f"{needed} (the plan has {replicates:,})", LABEL_WIDTH, LABEL_WIDTH)

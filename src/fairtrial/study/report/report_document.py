@@ -18,6 +18,8 @@ from fairtrial.study.report.hypothesis_testing import judge_table
 from fairtrial.study.report.markdown_text import escape_markdown, format_list
 from fairtrial.study.report.methods_section import methods_text, setting_lines
 from fairtrial.study.report.run_table import collect_run_table
+from fairtrial.study.report.sensitivity import compare_analyses
+from fairtrial.study.report.sensitivity_section import render_sensitivity
 from fairtrial.study.report.summary_section import choose_outcomes, summary_text
 from fairtrial.study.report.test_sections import render_tests
 
@@ -53,6 +55,8 @@ def full_report(
     parts = [f"# {escape_markdown(study.title)}", summary_text(data, tests)]
     if tests:
         parts += ["## Tests", VERDICT_GUIDE, render_tests(tests)]
+    if sensitivity := render_sensitivity(compare_analyses(data, tests)):
+        parts.append(sensitivity)
     parts += [methods_text(study, conditions)]
     setting = [*setting_lines(data)]
     if setting:
@@ -98,6 +102,7 @@ def report_facts(
         "claims": data.record.to_dict(study),
         "lock": None if lock is None else lock.to_dict(),
         "tests": [test.to_dict() for test in tests],
+        "sensitivity": [table.to_dict() for table in compare_analyses(data, tests)],
     }
 
 

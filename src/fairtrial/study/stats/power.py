@@ -70,11 +70,11 @@ def contrast_power(
         alpha: significance level.
         test: the alternative.
     """
-    _check_arguments(d, alpha)
+    check_arguments(d, alpha)
     if _too_few(sizes):
         return None
     error = math.sqrt(sum(w * w / n for w, n in zip(weights, sizes, strict=True)))
-    return _t_power(d / error, sum(sizes) - len(sizes), alpha, test)
+    return noncentral_t_power(d / error, sum(sizes) - len(sizes), alpha, test)
 
 
 def equivalence_power(
@@ -92,8 +92,8 @@ def equivalence_power(
         alpha: significance level of each test.
         true_d: true standardized difference of the means.
     """
-    _check_arguments(margin, alpha)
-    _check_arguments(true_d, alpha)
+    check_arguments(margin, alpha)
+    check_arguments(true_d, alpha)
     if _too_few((n1, n2)):
         return None
     error = math.sqrt(1 / n1 + 1 / n2)
@@ -112,13 +112,13 @@ def anova_power(d: float, sizes: Sequence[int], *, alpha: float = 0.05) -> float
         sizes: runs in each group.
         alpha: significance level.
     """
-    _check_arguments(d, alpha)
+    check_arguments(d, alpha)
     if _too_few(sizes):
         return None
     low, high = sorted(sizes)[:2]
     total = sum(sizes)
     noncentrality = (d * d / 4) * (low + high - (high - low) ** 2 / total)
-    return _f_power(noncentrality, len(sizes) - 1, total - len(sizes), alpha)
+    return noncentral_f_power(noncentrality, len(sizes) - 1, total - len(sizes), alpha)
 
 
 def interaction_power(
@@ -139,7 +139,7 @@ def interaction_power(
         alpha: significance level.
         test: the alternative.
     """
-    _check_arguments(d, alpha)
+    check_arguments(d, alpha)
     sizes = [size for row in cells for size in row]
     if len(cells) < 2 or len(cells[0]) < 2 or _too_few(sizes):
         return None
@@ -148,7 +148,9 @@ def interaction_power(
     if test == "equivalence":
         return None
     df1 = (len(cells) - 1) * (len(cells[0]) - 1)
-    return _f_power(d * d / _largest_variance_factor(cells), df1, sum(sizes) - len(sizes), alpha)
+    return noncentral_f_power(
+        d * d / _largest_variance_factor(cells), df1, sum(sizes) - len(sizes), alpha
+    )
 
 
 def slope_power(
@@ -168,7 +170,7 @@ def slope_power(
         alpha: significance level.
         test: the alternative.
     """
-    _check_arguments(d, alpha)
+    check_arguments(d, alpha)
     total = sum(runs_at.values())
     if len(runs_at) < 2 or total <= LEAST_RUNS:
         return None
@@ -178,7 +180,7 @@ def slope_power(
     root_sum_squares = math.sqrt(
         math.fsum(n * ((x - mean) / span) ** 2 for x, n in runs_at.items())
     )
-    return _t_power(d * root_sum_squares, total - 2, alpha, test)
+    return noncentral_t_power(d * root_sum_squares, total - 2, alpha, test)
 
 
 def smallest_n(
@@ -212,7 +214,15 @@ def smallest_n(
     return high
 
 
-def _t_power(noncentrality: float, df: int, alpha: float, test: TestKind) -> float:
+def noncentral_t_power(noncentrality: float, df: float, alpha: float, test: TestKind) -> float:
+    """Compute the power of a t test from the noncentrality and the degrees of freedom.
+
+    Args:
+        noncentrality: true value in standard errors; for an equivalence test the margin.
+        df: degrees of freedom.
+        alpha: significance level.
+        test: the alternative.
+    """
     from scipy import stats
 
     if test == "equivalence":
@@ -228,7 +238,8 @@ def _t_power(noncentrality: float, df: int, alpha: float, test: TestKind) -> flo
     return _probability(above + below)
 
 
-def _f_power(noncentrality: float, df1: int, df2: int, alpha: float) -> float:
+def noncentral_f_power(noncentrality: float, df1: int, df2: int, alpha: float) -> float:
+    """Compute the power of an F test from the noncentrality and the degrees of freedom."""
     from scipy import stats
 
     if noncentrality == 0:
@@ -237,7 +248,7 @@ def _f_power(noncentrality: float, df1: int, df2: int, alpha: float) -> float:
     return _probability(stats.ncf.sf(stats.f.isf(alpha, df1, df2), df1, df2, noncentrality))
 
 
-def _tost_power(margin: float, true: float, df: int, alpha: float) -> float:
+def _tost_power(margin: float, true: float, df: float, alpha: float) -> float:
     """Compute the power of two one-sided tests; margin and true difference in standard errors.
 
     Given the estimated standard deviation s (in units of the true one), both tests reject if the
@@ -292,7 +303,7 @@ def _probability(value: Any) -> float:
     return min(1.0, max(0.0, number))
 
 
-def _check_arguments(d: float, alpha: float) -> None:
+def check_arguments(d: float, alpha: float) -> None:
     """Raise `StudyError` for an infinite effect or a level outside (0, 1)."""
     mistakes = []
     if not math.isfinite(d):
