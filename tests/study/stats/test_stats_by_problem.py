@@ -125,7 +125,7 @@ def test_strata_that_are_far_apart_do_not_hide_a_difference():
 
 def test_ranks_in_one_stratum_are_those_of_mann_whitney_and_kruskal():
     rng = np.random.default_rng(8)
-    groups = [rng.normal(shift, 1, 15) for shift in (0.0, 0.4, 0.8)]
+    groups = [rng.normal(shift, 1, 30) for shift in (0.0, 0.4, 0.8)]
     two = stats.mannwhitneyu(*groups[:2], method="asymptotic", use_continuity=False)
     assert stratified_rank_test([[groups[0]], [groups[1]]]).p == pytest.approx(two.pvalue)
     expected = stats.kruskal(*groups).pvalue
@@ -135,7 +135,7 @@ def test_ranks_in_one_stratum_are_those_of_mann_whitney_and_kruskal():
 def test_ranks_within_small_strata_keep_their_size():
     rng = np.random.default_rng(9)
     wrong = 0
-    for _ in range(600):
+    for _ in range(80):
         left, right = ([rng.normal(10 * i, 1, 2) for i in range(5)] for _ in range(2))
         wrong += stratified_rank_test([left, right]).p < 0.05
-    assert wrong <= 45
+    assert wrong <= 11

@@ -15,8 +15,13 @@ from typing import TYPE_CHECKING
 from fairtrial.study.stats.finding import Alternative, Finding, UntestableError
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from fairtrial.study.stats.finding import Values
 
+DRAWS = 9_999
+MAX_DRAWN = 48
+"""Two groups of up to this many runs in all are tested by permutation within strata."""
 METHOD = "rank test within problems (van Elteren)"
 
 
@@ -36,6 +41,9 @@ def stratified_rank_test(
     from scipy import stats
 
     count = len(groups)
+    is_small = count == 2 and sum(len(values) for group in groups for values in group) <= MAX_DRAWN
+    # The generator has a fixed seed, so that the same values give the same result.
+    shuffled, rng = np.zeros(DRAWS), np.random.default_rng(0)
     excess, covariance = np.zeros(count), np.zeros((count, count))
     for strata in zip(*groups, strict=True):
         sizes = np.asarray([len(values) for values in strata], dtype=float)
@@ -44,6 +52,8 @@ def stratified_rank_test(
         ends = np.cumsum(sizes).astype(int)
         sums = np.asarray([part.sum() for part in np.split(scores, ends[:-1])])
         excess += sums - sizes * scores.mean()
+        if is_small:
+            shuffled += _shuffle_excess(rng, scores, len(strata[0]))
         spread = float(np.var(scores, ddof=1))
         covariance += spread * (np.diag(sizes) - np.outer(sizes, sizes) / total)
     if covariance[0, 0] <= 0:
@@ -54,10 +64,13 @@ def stratified_rank_test(
         return Finding(METHOD, p, "χ²", statistic, (count - 1,))
     z = float(excess[0]) / math.sqrt(covariance[0, 0])
     tails = {"greater": float(stats.norm.sf(z)), "less": float(stats.norm.cdf(z))}
-    tails["two-sided"] = 2 * min(tails.values())
+    if is_small:
+        tails["greater"] = float((shuffled >= excess[0] - 1e-9).sum() + 1) / (DRAWS + 1)
+        tails["less"] = float((shuffled <= excess[0] + 1e-9).sum() + 1) / (DRAWS + 1)
+    tails["two-sided"] = min(1.0, 2 * min(tails.values()))
     opposite = {"greater": "less", "less": "greater"}.get(alternative)
     return Finding(
-        method=METHOD,
+        method=f"{METHOD}, by permutation" if is_small else METHOD,
         p=tails[alternative],
         statistic_name="z",
         statistic=z,
@@ -66,6 +79,15 @@ def stratified_rank_test(
         rank_direction=z,
         p_opposite=tails[opposite] if opposite else None,
     )
+
+
+def _shuffle_excess(rng: np.random.Generator, scores: Values, size: int) -> Values:
+    """Return by how much the scores of a group exceed their expectation if runs are shuffled."""
+    import numpy as np
+
+    drawn = rng.permuted(np.tile(scores, (DRAWS, 1)), axis=1)[:, :size]
+    excess: Values = drawn.sum(axis=1) - size * scores.mean()
+    return excess
 
 
 def _rank_biserial(left: Sequence[Values], right: Sequence[Values]) -> float:
