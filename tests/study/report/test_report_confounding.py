@@ -20,7 +20,6 @@ from fairtrial.study import (
     format_plan,
     full_report,
     judge_hypotheses,
-    report_facts,
     summarize_plan,
 )
 from fairtrial.study.report.test_verdicts import TestVerdict
@@ -197,6 +196,7 @@ def test_a_factor_that_a_constraint_makes_go_with_another_is_aliased_in_part():
     test = judge(study, lambda s, c, rng: 3.0 * is_high(c, "model") + rng.gauss(0, 1))["tool"]
     assert test.verdict is TestVerdict.SUPPORTED_OR_ALIAS
     assert "or model (correlation 0.50) is" in test.why
+    assert test.to_dict()["aliases"] == ["model (correlation 0.50)"]
 
 
 def test_a_level_that_runs_on_one_problem_only_is_confounded_with_the_problem():
