@@ -29,8 +29,24 @@ from fairtrial.study.stats.power import LEAST_RUNS, smallest_n
 
 ALPHA = 0.05
 EQUIVALENT_TESTS = {
-    T_TEST: (DEFAULT_TEST, "welch_t", "anova", "welch_anova", "factorial_anova", "regression"),
-    ANOVA: (DEFAULT_TEST, "welch_t", "anova", "welch_anova", "factorial_anova", "regression"),
+    T_TEST: (
+        DEFAULT_TEST,
+        "welch_t",
+        "anova",
+        "classic_anova",
+        "welch_anova",
+        "factorial_anova",
+        "regression",
+    ),
+    ANOVA: (
+        DEFAULT_TEST,
+        "welch_t",
+        "anova",
+        "classic_anova",
+        "welch_anova",
+        "factorial_anova",
+        "regression",
+    ),
     SLOPE: (DEFAULT_TEST, "regression", "correlation"),
     INTERACTION: (DEFAULT_TEST, "factorial_anova", "regression"),
     EQUIVALENCE: (DEFAULT_TEST, "equivalence", "welch_t", "regression"),
