@@ -12,6 +12,8 @@ from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.hypotheses import AnalysisPlan, Hypothesis, HypothesisKind
 from fairtrial.study.model.runs import RunResult
 from fairtrial.study.model.study import Study
+from fairtrial.study.power.hypothesis_power import ALPHA
+from fairtrial.study.report.decision_intervals import find_intervals
 from fairtrial.study.report.deviations import why_late
 from fairtrial.study.report.follow_up_tests import STRATA_TITLE
 from fairtrial.study.report.hypothesis_test import HypothesisTest
@@ -22,7 +24,12 @@ from fairtrial.study.report.test_requests import TestRequest, request_tests
 from fairtrial.study.report.test_results import TestResult
 from fairtrial.study.report.test_verdicts import TestVerdict, judge
 from fairtrial.study.stats.finding import UntestableError, suppress_warnings
-from fairtrial.study.stats.multiplicity import adjust_p, is_policy, policy_name
+from fairtrial.study.stats.multiplicity import (
+    adjust_p,
+    interval_error_rate,
+    is_policy,
+    policy_name,
+)
 from fairtrial.study.stats.test_names import find_test, suggest_test
 
 FALLBACK_POLICY = "bonferroni"
@@ -47,15 +54,16 @@ def judge_hypotheses(
 def judge_table(table: RunTable) -> list[HypothesisTest]:
     """Test every hypothesis of a study whose results are in a run table."""
     hypotheses = {hypothesis.hypothesis_id: hypothesis for hypothesis in table.study.hypotheses}
-    tests: list[HypothesisTest] = []
+    outcomes: list[_TestOutcome] = []
     planned: set[str] = set()
     for plan in table.study.analysis_plans:
         names = [name for name in dict.fromkeys(plan.hypothesis_ids) if name in hypotheses]
         planned.update(names)
-        tests += _run_plan(table, plan, [hypotheses[name] for name in names])
+        outcomes += _run_plan(table, plan, [hypotheses[name] for name in names])
     for hypothesis in table.study.hypotheses:
         if hypothesis.hypothesis_id not in planned:
-            tests += _run_family(table, None, [hypothesis], DEFAULT_TEST, decides=True)
+            outcomes += _run_tests(table, None, hypothesis, DEFAULT_TEST, decides=True)
+    tests = _judge_families(outcomes)
     standings = table.record.standings(table.study)
     return [
         _apply_standing(test, standings[test.hypothesis_id, test.analysis_plan_id])
@@ -72,55 +80,85 @@ def _apply_standing(test: HypothesisTest, stands: ClaimStanding) -> HypothesisTe
     return replace(test, verdict=TestVerdict.EXPLORATORY, why=why)
 
 
-def _run_plan(
-    table: RunTable, plan: AnalysisPlan, hypotheses: Sequence[Hypothesis]
-) -> list[HypothesisTest]:
-    """Run all tests of a plan; returns them sorted by hypothesis."""
-    tests = [
-        test
-        for position, name in enumerate(dict.fromkeys(plan.tests))
-        for test in _run_family(table, plan, hypotheses, name, decides=position == 0)
-    ]
-    order = {hypothesis.hypothesis_id: index for index, hypothesis in enumerate(hypotheses)}
-    return sorted(tests, key=lambda test: order[test.hypothesis_id])
-
-
 @dataclass(frozen=True, slots=True)
 class _TestOutcome:
     """A test that was requested and tried.
 
     request: the requested test
+    test_name: name of the test in the plan
+    decides: whether it is the first test of its plan
     sample: the runs; None if there are none to test
     result: the result; None if the test could not be done
     reason: why there is no result
     """
 
     request: TestRequest
+    test_name: str
+    decides: bool
     sample: ComparisonSample | None
     result: TestResult | None
     reason: str = ""
 
+    @property
+    def family(self) -> tuple[str, ...]:
+        """The key of the tests whose p values are adjusted together.
 
-def _run_family(
+        All claims of the study that are decided under one policy are a family, whichever plan they
+        are in. Other tests of a plan are a family each, and so are its questions.
+        """
+        plan = self.request.plan
+        is_claim = self.request.hypothesis.kind is not HypothesisKind.EXPLORATORY
+        if plan is None:
+            return ("no plan", self.request.hypothesis.hypothesis_id)
+        if self.decides and is_claim:
+            return ("claims", _find_policy(plan)[0])
+        return (plan.analysis_plan_id, self.test_name, str(is_claim))
+
+
+def _run_plan(
+    table: RunTable, plan: AnalysisPlan, hypotheses: Sequence[Hypothesis]
+) -> Iterator[_TestOutcome]:
+    """Run all tests of a plan, hypothesis by hypothesis."""
+    for hypothesis in hypotheses:
+        for position, name in enumerate(dict.fromkeys(plan.tests)):
+            yield from _run_tests(table, plan, hypothesis, name, decides=position == 0)
+
+
+def _run_tests(
     table: RunTable,
     plan: AnalysisPlan | None,
-    hypotheses: Sequence[Hypothesis],
+    hypothesis: Hypothesis,
     test_name: str,
     *,
     decides: bool,
-) -> Iterator[HypothesisTest]:
-    """Run one test of a plan on all its hypotheses, the family of the p value adjustment."""
-    requests = [
-        request for hypothesis in hypotheses for request in request_tests(table, plan, hypothesis)
-    ]
-    outcomes = [_try_test(request, test_name) for request in requests]
+) -> Iterator[_TestOutcome]:
+    """Run one test of a plan on a hypothesis, for each of its outcomes and comparisons."""
+    for request in request_tests(table, plan, hypothesis):
+        yield _try_test(request, test_name, decides=decides)
+
+
+def _judge_families(outcomes: Sequence[_TestOutcome]) -> list[HypothesisTest]:
+    """Judge all tests, with p values adjusted in families; returns them in the same order."""
+    families: dict[tuple[str, ...], list[int]] = {}
+    for index, outcome in enumerate(outcomes):
+        families.setdefault(outcome.family, []).append(index)
+    tests: dict[int, HypothesisTest] = {}
+    for indices in families.values():
+        judged = _judge_family([outcomes[index] for index in indices])
+        tests.update(zip(indices, judged, strict=True))
+    return [tests[index] for index in range(len(outcomes))]
+
+
+def _judge_family(outcomes: Sequence[_TestOutcome]) -> Iterator[HypothesisTest]:
+    """Judge tests whose p values are adjusted together."""
     findings = [outcome.result.finding for outcome in outcomes if outcome.result is not None]
-    policy, remark = _find_policy(plan)
-    adjusted = iter(adjust_p([finding.p for finding in findings], policy))
+    policy = _find_policy(outcomes[0].request.plan)[0]
+    p_adjusted = adjust_p([finding.p for finding in findings], policy)
+    alpha = interval_error_rate(p_adjusted, policy, ALPHA)
     one_sided = [finding.p_opposite for finding in findings if finding.p_opposite is not None]
-    opposite = iter(adjust_p(one_sided, policy))
+    adjusted, opposite = iter(p_adjusted), iter(adjust_p(one_sided, policy))
     for outcome in outcomes:
-        test = _make_record(outcome, test_name, decides=decides)
+        test = _make_record(outcome)
         if outcome.result is None:
             yield test
             continue
@@ -129,12 +167,36 @@ def _run_family(
         test = replace(
             test, p_adjusted=p, p_opposite=p_opposite, policy=policy, family=len(findings)
         )
-        verdict, why = judge(outcome.request, outcome.result, p, p_opposite)
+        verdict, why = judge(outcome.request, outcome.result, p, p_opposite, alpha=alpha)
         why += FAILURES_DIFFER if failure_note(test.groups) else ""
-        yield _mark_exploratory(outcome.request, replace(test, verdict=verdict, why=why), remark)
+        test = replace(_set_intervals(test, outcome, alpha), verdict=verdict, why=why)
+        yield _mark_exploratory(outcome.request, test)
 
 
-def _try_test(request: TestRequest, test_name: str) -> _TestOutcome:
+def _set_intervals(test: HypothesisTest, outcome: _TestOutcome, alpha: float) -> HypothesisTest:
+    """Set the intervals that match the decision; `alpha` is their error rate."""
+    request, result = outcome.request, outcome.result
+    if result is None or test.p_adjusted is None:
+        return test
+    intervals = find_intervals(
+        result.finding,
+        request.alternative,
+        test.p_adjusted,
+        test.p_opposite,
+        is_equivalence=request.is_equivalence,
+        alpha=alpha,
+    )
+    test = replace(
+        test,
+        confidence=intervals.confidence,
+        interval=intervals.interval,
+        bounds=intervals.bounds,
+        bound=intervals.bound,
+    )
+    return replace(test, notes=(*test.notes, *_mean_notes(request, result, test)))
+
+
+def _try_test(request: TestRequest, test_name: str, *, decides: bool) -> _TestOutcome:
     sample, named_test = None, find_test(test_name)
     try:
         with suppress_warnings():
@@ -142,9 +204,10 @@ def _try_test(request: TestRequest, test_name: str) -> _TestOutcome:
             if named_test is None:
                 hint = suggest_test(test_name)
                 raise UntestableError(f"'{test_name}' is not a test that fairtrial knows; {hint}")
-            return _TestOutcome(request, sample, run_test(sample, named_test.name))
+            result = run_test(sample, named_test.name)
+            return _TestOutcome(request, test_name, decides, sample, result)
     except UntestableError as error:
-        return _TestOutcome(request, sample, None, str(error))
+        return _TestOutcome(request, test_name, decides, sample, None, str(error))
 
 
 def _find_policy(plan: AnalysisPlan | None) -> tuple[str, str]:
@@ -156,7 +219,7 @@ def _find_policy(plan: AnalysisPlan | None) -> tuple[str, str]:
     return FALLBACK_POLICY, note
 
 
-def _make_record(outcome: _TestOutcome, test_name: str, *, decides: bool) -> HypothesisTest:
+def _make_record(outcome: _TestOutcome) -> HypothesisTest:
     """Return the record of a test without its verdict and adjusted p values."""
     request, sample, result = outcome.request, outcome.sample, outcome.result
     hypothesis = request.hypothesis
@@ -167,8 +230,8 @@ def _make_record(outcome: _TestOutcome, test_name: str, *, decides: bool) -> Hyp
         outcome=request.outcome.name,
         variables=request.comparison.variables,
         agents=request.comparison.agents,
-        test=test_name,
-        decides=decides,
+        test=outcome.test_name,
+        decides=outcome.decides,
         verdict=TestVerdict.NOT_TESTED,
         why=outcome.reason,
         groups=sample.groups if sample else (),
@@ -186,7 +249,6 @@ def _add_result(test: HypothesisTest, request: TestRequest, result: TestResult) 
         difference=result.difference,
         estimate=finding.estimate,
         estimate_of=finding.estimate_of,
-        interval=finding.interval,
         statistic_name=finding.statistic_name,
         statistic=finding.statistic,
         df=finding.df,
@@ -194,7 +256,6 @@ def _add_result(test: HypothesisTest, request: TestRequest, result: TestResult) 
         effect_name=finding.effect_name,
         effect_size=finding.effect_size,
         effect_interval=finding.effect_interval,
-        bounds=finding.bounds,
         minimum_effect=result.margin.text if result.margin else "",
         minimum_size=result.margin.size if result.margin else None,
         details_title=result.details_title,
@@ -203,7 +264,6 @@ def _add_result(test: HypothesisTest, request: TestRequest, result: TestResult) 
             *test.notes,
             *_averaging_notes(request),
             *result.notes,
-            *_mean_notes(request, result),
             *_unused_notes(request, test.test),
         ),
     )
@@ -214,17 +274,17 @@ def _averaging_notes(request: TestRequest) -> list[str]:
     return [note] if note else []
 
 
-def _mean_notes(request: TestRequest, result: TestResult) -> list[str]:
+def _mean_notes(request: TestRequest, result: TestResult, test: HypothesisTest) -> list[str]:
     """Return the interval of the difference of means if the verdict, but not the test, uses it."""
     finding = result.finding
-    if result.margin is None or request.is_equivalence or finding.bounds is None:
+    if result.margin is None or request.is_equivalence or test.bounds is None:
         return []
     if finding.bounds == finding.interval:
         return []
-    low, high = finding.bounds
+    low, high = test.bounds
     return [
-        "the smallest effect of interest is compared with the difference of means, 95% CI "
-        f"[{low:.3g}, {high:.3g}]"
+        "the smallest effect of interest is compared with the difference of means, "
+        f"{100 * test.confidence:.3g}% CI [{low:.3g}, {high:.3g}]"
     ]
 
 
@@ -265,8 +325,9 @@ def _unused_notes(request: TestRequest, test_name: str) -> list[str]:
     return notes
 
 
-def _mark_exploratory(request: TestRequest, test: HypothesisTest, remark: str) -> HypothesisTest:
-    """Make tests without a plan or a claim exploratory; adds notes, `remark` among them."""
+def _mark_exploratory(request: TestRequest, test: HypothesisTest) -> HypothesisTest:
+    """Make tests without a plan or a claim exploratory; adds notes on policy and robustness."""
+    _, remark = _find_policy(request.plan)
     notes = (*test.notes, remark) if remark else test.notes
     if request.plan is None:
         why = f"no plan declared a test; {test.why}"
