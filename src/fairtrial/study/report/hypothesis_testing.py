@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from fairtrial.study.hypotheses.averages import describe_averages
 from fairtrial.study.hypotheses.planned_tests import DEFAULT_TEST
@@ -12,7 +12,6 @@ from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.hypotheses import AnalysisPlan, Hypothesis, HypothesisKind
 from fairtrial.study.model.runs import RunResult
 from fairtrial.study.model.study import Study
-from fairtrial.study.power.hypothesis_power import ALPHA
 from fairtrial.study.report.decision_intervals import find_intervals
 from fairtrial.study.report.deviations import why_late
 from fairtrial.study.report.follow_up_tests import STRATA_TITLE
@@ -20,20 +19,21 @@ from fairtrial.study.report.hypothesis_test import HypothesisTest
 from fairtrial.study.report.run_table import RunTable, collect_run_table
 from fairtrial.study.report.samples import ComparisonSample, failure_note, select_sample
 from fairtrial.study.report.test_execution import run_test
+from fairtrial.study.report.test_families import (
+    Adjustment,
+    TestOutcome,
+    adjust_families,
+    find_policy,
+)
 from fairtrial.study.report.test_requests import TestRequest, request_tests
 from fairtrial.study.report.test_results import TestResult
 from fairtrial.study.report.test_verdicts import TestVerdict, judge
+from fairtrial.study.stats.assumptions import mean_notes, rank_notes
 from fairtrial.study.stats.finding import UntestableError, suppress_warnings
-from fairtrial.study.stats.multiplicity import (
-    adjust_p,
-    interval_error_rate,
-    is_policy,
-    policy_name,
-)
 from fairtrial.study.stats.test_names import find_test, suggest_test
 
-FALLBACK_POLICY = "bonferroni"
-"""The strictest policy replaces an unknown one."""
+MIN_VALUES = 2
+"""Fewer values of a group have no spread."""
 
 FAILURES_DIFFER = " (but failures differ between the groups, and failed runs are left out)"
 """Added to the reason of a verdict if a comparison of the remaining runs may be unfair."""
@@ -54,7 +54,7 @@ def judge_hypotheses(
 def judge_table(table: RunTable) -> list[HypothesisTest]:
     """Test every hypothesis of a study whose results are in a run table."""
     hypotheses = {hypothesis.hypothesis_id: hypothesis for hypothesis in table.study.hypotheses}
-    outcomes: list[_TestOutcome] = []
+    outcomes: list[TestOutcome] = []
     planned: set[str] = set()
     for plan in table.study.analysis_plans:
         names = [name for name in dict.fromkeys(plan.hypothesis_ids) if name in hypotheses]
@@ -63,7 +63,10 @@ def judge_table(table: RunTable) -> list[HypothesisTest]:
     for hypothesis in table.study.hypotheses:
         if hypothesis.hypothesis_id not in planned:
             outcomes += _run_tests(table, None, hypothesis, DEFAULT_TEST, decides=True)
-    tests = _judge_families(outcomes)
+    tests = [
+        _judge_outcome(outcome, adjustment)
+        for outcome, adjustment in zip(outcomes, adjust_families(outcomes), strict=True)
+    ]
     standings = table.record.standings(table.study)
     return [
         _apply_standing(test, standings[test.hypothesis_id, test.analysis_plan_id])
@@ -80,44 +83,9 @@ def _apply_standing(test: HypothesisTest, stands: ClaimStanding) -> HypothesisTe
     return replace(test, verdict=TestVerdict.EXPLORATORY, why=why)
 
 
-@dataclass(frozen=True, slots=True)
-class _TestOutcome:
-    """A test that was requested and tried.
-
-    request: the requested test
-    test_name: name of the test in the plan
-    decides: whether it is the first test of its plan
-    sample: the runs; None if there are none to test
-    result: the result; None if the test could not be done
-    reason: why there is no result
-    """
-
-    request: TestRequest
-    test_name: str
-    decides: bool
-    sample: ComparisonSample | None
-    result: TestResult | None
-    reason: str = ""
-
-    @property
-    def family(self) -> tuple[str, ...]:
-        """The key of the tests whose p values are adjusted together.
-
-        All claims of the study that are decided under one policy are a family, whichever plan they
-        are in. Other tests of a plan are a family each, and so are its questions.
-        """
-        plan = self.request.plan
-        is_claim = self.request.hypothesis.kind is not HypothesisKind.EXPLORATORY
-        if plan is None:
-            return ("no plan", self.request.hypothesis.hypothesis_id)
-        if self.decides and is_claim:
-            return ("claims", _find_policy(plan)[0])
-        return (plan.analysis_plan_id, self.test_name, str(is_claim))
-
-
 def _run_plan(
     table: RunTable, plan: AnalysisPlan, hypotheses: Sequence[Hypothesis]
-) -> Iterator[_TestOutcome]:
+) -> Iterator[TestOutcome]:
     """Run all tests of a plan, hypothesis by hypothesis."""
     for hypothesis in hypotheses:
         for position, name in enumerate(dict.fromkeys(plan.tests)):
@@ -131,49 +99,32 @@ def _run_tests(
     test_name: str,
     *,
     decides: bool,
-) -> Iterator[_TestOutcome]:
+) -> Iterator[TestOutcome]:
     """Run one test of a plan on a hypothesis, for each of its outcomes and comparisons."""
     for request in request_tests(table, plan, hypothesis):
         yield _try_test(request, test_name, decides=decides)
 
 
-def _judge_families(outcomes: Sequence[_TestOutcome]) -> list[HypothesisTest]:
-    """Judge all tests, with p values adjusted in families; returns them in the same order."""
-    families: dict[tuple[str, ...], list[int]] = {}
-    for index, outcome in enumerate(outcomes):
-        families.setdefault(outcome.family, []).append(index)
-    tests: dict[int, HypothesisTest] = {}
-    for indices in families.values():
-        judged = _judge_family([outcomes[index] for index in indices])
-        tests.update(zip(indices, judged, strict=True))
-    return [tests[index] for index in range(len(outcomes))]
+def _judge_outcome(outcome: TestOutcome, adjustment: Adjustment | None) -> HypothesisTest:
+    """Return the record of a test with its verdict; not tested without an adjusted p value."""
+    test = _make_record(outcome)
+    if outcome.result is None or adjustment is None:
+        return test
+    p, p_opposite, alpha = adjustment.p, adjustment.p_opposite, adjustment.alpha
+    test = replace(
+        test,
+        p_adjusted=p,
+        p_opposite=p_opposite,
+        policy=adjustment.policy,
+        family=adjustment.family,
+    )
+    verdict, why = judge(outcome.request, outcome.result, p, p_opposite, alpha=alpha)
+    why += FAILURES_DIFFER if failure_note(test.groups) else ""
+    test = replace(_set_intervals(test, outcome, alpha), verdict=verdict, why=why)
+    return _mark_exploratory(outcome.request, test)
 
 
-def _judge_family(outcomes: Sequence[_TestOutcome]) -> Iterator[HypothesisTest]:
-    """Judge tests whose p values are adjusted together."""
-    findings = [outcome.result.finding for outcome in outcomes if outcome.result is not None]
-    policy = _find_policy(outcomes[0].request.plan)[0]
-    p_adjusted = adjust_p([finding.p for finding in findings], policy)
-    alpha = interval_error_rate(p_adjusted, policy, ALPHA)
-    one_sided = [finding.p_opposite for finding in findings if finding.p_opposite is not None]
-    adjusted, opposite = iter(p_adjusted), iter(adjust_p(one_sided, policy))
-    for outcome in outcomes:
-        test = _make_record(outcome)
-        if outcome.result is None:
-            yield test
-            continue
-        p = next(adjusted)
-        p_opposite = None if outcome.result.finding.p_opposite is None else next(opposite)
-        test = replace(
-            test, p_adjusted=p, p_opposite=p_opposite, policy=policy, family=len(findings)
-        )
-        verdict, why = judge(outcome.request, outcome.result, p, p_opposite, alpha=alpha)
-        why += FAILURES_DIFFER if failure_note(test.groups) else ""
-        test = replace(_set_intervals(test, outcome, alpha), verdict=verdict, why=why)
-        yield _mark_exploratory(outcome.request, test)
-
-
-def _set_intervals(test: HypothesisTest, outcome: _TestOutcome, alpha: float) -> HypothesisTest:
+def _set_intervals(test: HypothesisTest, outcome: TestOutcome, alpha: float) -> HypothesisTest:
     """Set the intervals that match the decision; `alpha` is their error rate."""
     request, result = outcome.request, outcome.result
     if result is None or test.p_adjusted is None:
@@ -196,7 +147,7 @@ def _set_intervals(test: HypothesisTest, outcome: _TestOutcome, alpha: float) ->
     return replace(test, notes=(*test.notes, *_mean_notes(request, result, test)))
 
 
-def _try_test(request: TestRequest, test_name: str, *, decides: bool) -> _TestOutcome:
+def _try_test(request: TestRequest, test_name: str, *, decides: bool) -> TestOutcome:
     sample, named_test = None, find_test(test_name)
     try:
         with suppress_warnings():
@@ -205,21 +156,12 @@ def _try_test(request: TestRequest, test_name: str, *, decides: bool) -> _TestOu
                 hint = suggest_test(test_name)
                 raise UntestableError(f"'{test_name}' is not a test that fairtrial knows; {hint}")
             result = run_test(sample, named_test.name)
-            return _TestOutcome(request, test_name, decides, sample, result)
+            return TestOutcome(request, test_name, decides, sample, result)
     except UntestableError as error:
-        return _TestOutcome(request, test_name, decides, sample, None, str(error))
+        return TestOutcome(request, test_name, decides, sample, None, str(error))
 
 
-def _find_policy(plan: AnalysisPlan | None) -> tuple[str, str]:
-    """Return the policy for multiple comparisons, and a note if the declared one is unknown."""
-    declared = "none" if plan is None else plan.multiple_comparison_policy
-    if is_policy(declared):
-        return policy_name(declared), ""
-    note = f"policy '{declared}' is unknown; {FALLBACK_POLICY}, the strictest, is used instead"
-    return FALLBACK_POLICY, note
-
-
-def _make_record(outcome: _TestOutcome) -> HypothesisTest:
+def _make_record(outcome: TestOutcome) -> HypothesisTest:
     """Return the record of a test without its verdict and adjusted p values."""
     request, sample, result = outcome.request, outcome.sample, outcome.result
     hypothesis = request.hypothesis
@@ -237,7 +179,21 @@ def _make_record(outcome: _TestOutcome) -> HypothesisTest:
         groups=sample.groups if sample else (),
         notes=_sample_notes(sample) if sample else (),
     )
-    return test if result is None else _add_result(test, request, result)
+    if sample is None or result is None:
+        return test
+    test = _add_result(test, request, result)
+    return replace(test, notes=(*test.notes, *_assumption_notes(sample, result)))
+
+
+def _assumption_notes(sample: ComparisonSample, result: TestResult) -> list[str]:
+    """Return notes on what the values look like, where the test depends on it."""
+    is_binary = sample.request.comparison.shape != "levels" or set(sample.y.tolist()) <= {0.0, 1.0}
+    if is_binary or min(map(len, sample.values)) < MIN_VALUES:
+        return []
+    uses_ranks = result.finding.rank_direction is not None or any(
+        "median" in detail.estimate_of for detail in result.details
+    )
+    return rank_notes(sample.values) if uses_ranks else mean_notes(sample.values, sample.names)
 
 
 def _add_result(test: HypothesisTest, request: TestRequest, result: TestResult) -> HypothesisTest:
@@ -327,7 +283,7 @@ def _unused_notes(request: TestRequest, test_name: str) -> list[str]:
 
 def _mark_exploratory(request: TestRequest, test: HypothesisTest) -> HypothesisTest:
     """Make tests without a plan or a claim exploratory; adds notes on policy and robustness."""
-    _, remark = _find_policy(request.plan)
+    _, remark = find_policy(request.plan)
     notes = (*test.notes, remark) if remark else test.notes
     if request.plan is None:
         why = f"no plan declared a test; {test.why}"
