@@ -25,6 +25,7 @@ from fairtrial.study.stats.finding import (
     sample_sd,
     suppress_warnings,
 )
+from fairtrial.study.stats.permutations import ADDED, needs_permutations, permute_groups
 
 if TYPE_CHECKING:
     from fairtrial.study.stats.finding import Values
@@ -74,6 +75,7 @@ def welch_anova(groups: Sequence[Values]) -> Finding:
     """Welch's one-way analysis of variance, which does not assume equal variances.
 
     Where two or more groups do not vary, it has no value, and Brown and Forsythe's test is used.
+    For small groups p is the larger of its own and that of a permutation test.
 
     Args:
         groups: values of each group.
@@ -99,7 +101,10 @@ def welch_anova(groups: Sequence[Values]) -> Finding:
             term = estimate_contrasts(groups, contrasts)
             f = term.wald_f()
             df, method = (count - 1, term.df), "Welch's analysis of variance"
-        return Finding(method, stats.f.sf(f, *df), "F", f, df, notes=notes)
+        p = float(stats.f.sf(f, *df))
+    if constant < 2 and needs_permutations(groups):
+        p, method = max(p, permute_groups(groups)), f"{method} {ADDED}"
+    return Finding(method, p, "F", f, df, notes=notes)
 
 
 def kruskal_wallis(groups: Sequence[Values]) -> Finding:

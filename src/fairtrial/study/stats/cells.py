@@ -72,7 +72,7 @@ def estimate_contrasts(cells: Sequence[Values], contrasts: Values) -> TermEstima
     if len(contrasts) == 1:
         parts = contrasts[0] ** 2 * variances
         df = float(parts.sum() ** 2 / np.sum(parts**2 / (sizes - 1)))
-        return TermEstimate(estimates, covariance, _limit_df(df, sizes, parts))
+        return TermEstimate(estimates, covariance, limit_df(df, sizes[parts > 0].tolist()))
     # Johansen's correction for the estimated variances.
     count = len(contrasts)
     shares = (variances[:, None] * contrasts.T) @ np.linalg.solve(covariance, contrasts)
@@ -80,17 +80,19 @@ def estimate_contrasts(cells: Sequence[Values], contrasts: Values) -> TermEstima
     correction = float(np.sum(diagonal**2 / (sizes - 1)))
     divisor = count + 2 * correction - 6 * correction / (count + 2)
     df = count * (count + 2) / (3 * correction)
-    return TermEstimate(estimates, covariance, df, 1 / divisor)
+    return TermEstimate(estimates, covariance, limit_df(df, sizes.tolist()), 1 / divisor)
 
 
-def _limit_df(df: float, sizes: Values, parts: Values) -> float:
-    """Return no more degrees of freedom than the smallest cell has, if that is tiny.
+def limit_df(df: float, sizes: Sequence[float]) -> float:
+    """Return no more degrees of freedom than the smallest of some groups has, if that is tiny.
 
-    A contrast with these degrees of freedom never has too many false positives.
+    With these degrees of freedom there are never too many false positives. Three or more values
+    in each of several groups of the same size need no limit.
     """
-    used = sizes[parts > 0]
-    smallest = float(used.min())
-    return min(df, smallest - 1) if smallest < TINY_GROUP else df
+    smallest = min(sizes)
+    is_pair = len(sizes) == 2 and smallest == 2
+    is_tiny = smallest < TINY_GROUP and (is_pair or smallest < max(sizes))
+    return min(df, smallest - 1) if is_tiny else df
 
 
 def brown_forsythe(groups: Sequence[Values]) -> tuple[float, tuple[float, float]]:

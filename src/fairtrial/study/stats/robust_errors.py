@@ -32,7 +32,7 @@ def contrast_cells(y: Values, exog: Values, tested: slice) -> TermEstimate | Non
     rows, cell = np.unique(exog, axis=0, return_inverse=True)
     if len(rows) != exog.shape[1]:
         return None
-    contrasts: Values = np.linalg.inv(rows)[tested]
+    contrasts = np.asarray(np.linalg.inv(rows)[tested], dtype=np.float64)
     contrasts[np.abs(contrasts) < 1e-12] = 0.0
     return estimate_contrasts([y[cell.ravel() == index] for index in range(len(rows))], contrasts)
 
