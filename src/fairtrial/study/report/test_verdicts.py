@@ -201,6 +201,8 @@ def _judge_shown_difference(size: _EffectSize, claimed: str) -> VerdictWithReaso
         return TestVerdict.SUPPORTED, claimed
     if size.bounds is None:
         return TestVerdict.SUPPORTED, f"{claimed}; by how much was not judged"
+    if size.bounds[1] < 0:
+        return TestVerdict.SUPPORTED, f"{claimed}, although its mean goes the other way"
     if size.is_small:
         small = f"but by less than {size.text}, the smallest effect of interest"
         return TestVerdict.NOT_SUPPORTED, f"{claimed}, {small}"
@@ -284,7 +286,7 @@ def _judge_direction(
             f"the other way round: {', '.join(opposing)} is {reverse} 0",
         )
     if supporting:
-        shown = f"shown for {', '.join(supporting)} only"
+        shown = f"shown for {', '.join(supporting)}, not for all levels"
         return TestVerdict.INCONCLUSIVE, f"that levels are {claimed} the baseline is {shown}"
     return (
         TestVerdict.INCONCLUSIVE,
