@@ -16,9 +16,9 @@ from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
 from fairtrial.core import StudyError
 from fairtrial.study.stats.anova import (
+    classic_anova,
     friedman_test,
     kruskal_wallis,
-    one_way_anova,
     repeated_measures_anova,
     welch_anova,
 )
@@ -203,7 +203,12 @@ def test_two_sample_tests_never_return_nan_or_warn(left, right, alternative):
 def test_omnibus_tests_never_return_nan_or_warn(groups):
     width = min(map(len, groups))
     table = np.column_stack([group[:width] for group in groups])
-    for test, data in ((one_way_anova, groups), (kruskal_wallis, groups), (friedman_test, table)):
+    for test, data in (
+        (classic_anova, groups),
+        (welch_anova, groups),
+        (kruskal_wallis, groups),
+        (friedman_test, table),
+    ):
         try:
             finding = test(data)
         except UntestableError:
@@ -219,7 +224,7 @@ GROUPS = [RNG.normal(shift, scale, 15) for shift, scale in ((0, 1), (0.5, 4), (1
 
 def test_analyses_of_variance_agree_with_statsmodels():
     plain = anova_oneway(GROUPS, use_var="equal")
-    finding = one_way_anova(GROUPS)
+    finding = classic_anova(GROUPS)
     assert (finding.statistic, finding.p) == pytest.approx((plain.statistic, plain.pvalue))
     assert finding.df == (2, 42)
     total = np.concatenate(GROUPS)
@@ -227,7 +232,9 @@ def test_analyses_of_variance_agree_with_statsmodels():
     assert finding.effect_size == pytest.approx(between / np.sum((total - total.mean()) ** 2))
     assert "welch_anova" in finding.notes[0]  # the standard deviations are far apart
     unequal = anova_oneway(GROUPS, use_var="unequal")
+    assert welch_anova(GROUPS).statistic == pytest.approx(unequal.statistic)
     assert welch_anova(GROUPS).p == pytest.approx(unequal.pvalue)
+    assert welch_anova(GROUPS[:2]).p == pytest.approx(welch_t_test(*GROUPS[:2]).p)
 
 
 def test_repeated_measures_anova_of_two_columns_equals_a_paired_t_test():

@@ -24,6 +24,7 @@ from fairtrial.study.model.study import Study
 from fairtrial.study.validation import (
     find_study_mistakes,
     find_unbound_names,
+    find_uncorrected_claims,
     find_unknown_terms,
     find_unused_settings,
 )
@@ -111,7 +112,12 @@ def _load(path: str | os.PathLike[str], format: str | None, *, validate: bool) -
     if located:
         raise StudyError(located, source=source)
     study_warnings = document.locate(
-        [*find_expression_warnings(study), *find_unused_settings(study), *find_unknown_terms(study)]
+        [
+            *find_expression_warnings(study),
+            *find_unused_settings(study),
+            *find_unknown_terms(study),
+            *find_uncorrected_claims(study),
+        ]
     )
     unbound = document.locate(list(find_unbound_names(study)))
     all_warnings = (*document.warnings, *study_warnings)

@@ -16,11 +16,12 @@ from fairtrial.study.model.hypotheses import Contrast, Hypothesis, HypothesisDir
 MAX_LEVELS_SHOWN = 6
 SIGNS = {HypothesisDirection.GREATER: "> 0", HypothesisDirection.LESS: "< 0"}
 TESTS = {
-    "welch_t": ("Welch's t test", "one-way ANOVA"),
+    "welch_t": ("Welch's t test", "Welch's ANOVA"),
     "mann_whitney": ("the Mann-Whitney test", "the Kruskal-Wallis test"),
     "paired_t": ("the paired t test", "repeated-measures ANOVA"),
     "wilcoxon": ("Wilcoxon's signed-rank test", "Friedman's test"),
-    "anova": ("one-way ANOVA", "one-way ANOVA"),
+    "anova": ("Welch's ANOVA", "Welch's ANOVA"),
+    "classic_anova": ("one-way ANOVA", "one-way ANOVA"),
     "welch_anova": ("Welch's ANOVA", "Welch's ANOVA"),
     "kruskal_wallis": ("the Kruskal-Wallis test", "the Kruskal-Wallis test"),
     "fisher_exact": ("Fisher's exact test", "the chi-squared test"),

@@ -19,8 +19,11 @@ from fairtrial.study.stats.test_names import find_test, missing_data_policy
 SECTIONS = ("hypotheses", "outcomes", "analysis_plans")
 WORDING_FIELDS = ("label", "statement")
 FAMILY_FIELD = "hypothesis_ids"
+POLICY = "multiple_comparison_policy"
 MONOTONE_POLICIES = ("holm", "bonferroni")
-"""The policies under which one more test in a plan never lowers the p values of the others."""
+"""The policies under which one more test in a family never lowers the p values of the others."""
+STRICTNESS = ("none", "bh", "holm", "bonferroni")
+"""The policies in the order of their adjusted p values, the smallest first."""
 Claims = Mapping[str, Mapping[str, Any]]
 ClaimRole = Literal["confirmatory", "exploratory", "unknown"]
 """Confirmatory: stated before the first result. Exploratory: not so. Unknown: not recorded."""
@@ -87,7 +90,7 @@ def _plan_claim(plan: AnalysisPlan) -> dict[str, Any]:
     tests = [(name, find_test(name)) for name in plan.tests]
     names = [name if test is None else test.name for name, test in tests]
     policy = policy_name(plan.multiple_comparison_policy)
-    return {**data, "tests": list(dict.fromkeys(names)), "multiple_comparison_policy": policy}
+    return {**data, "tests": list(dict.fromkeys(names)), POLICY: policy}
 
 
 def _without(data: Mapping[str, Any], *names: str) -> dict[str, Any]:
@@ -133,15 +136,47 @@ def find_departures(first: Claims, now: Claims) -> dict[ClaimKey, Departure]:
     """Return the claims under each plan that differ from the first version, and how."""
     departures: dict[ClaimKey, Departure] = {}
     for plan_id, plan in now["analysis_plans"].items():
-        is_family_changed = _is_family_changed(first, now, plan_id)
+        is_family_changed = any(
+            _is_family_changed(first, now, other_id)
+            for other_id, other in now["analysis_plans"].items()
+            if other[POLICY] == plan[POLICY]
+        ) or _has_lost_plan(first, now, plan[POLICY])
         for name in plan[FAMILY_FIELD]:
             if name not in first["hypotheses"]:
                 departures[name, plan_id] = "added"
-            elif _test_basis(first, name, plan_id) != _test_basis(now, name, plan_id):
+            elif _is_test_changed(first, now, name, plan_id):
                 departures[name, plan_id] = "changed"
             elif is_family_changed:
                 departures[name, plan_id] = "family"
     return departures
+
+
+def _is_test_changed(first: Claims, now: Claims, hypothesis_id: str, plan_id: str) -> bool:
+    """Return whether the test of a claim changed, other than to a stricter policy.
+
+    A stricter correction for several tests can't turn a claim that fails into one that holds.
+    """
+    plans = [claims["analysis_plans"].get(plan_id) for claims in (first, now)]
+    before, after = (_test_basis(claims, hypothesis_id, plan_id) for claims in (first, now))
+    if before is None or after is None or None in plans:
+        return bool(before != after)
+    return _is_laxer(*(plan[POLICY] for plan in plans if plan)) or bool(before != after)
+
+
+def _is_laxer(before: str, after: str) -> bool:
+    """Return whether a policy was replaced by one that may give smaller p values."""
+    if before == after:
+        return False
+    is_ordered = before in STRICTNESS and after in STRICTNESS
+    return not is_ordered or STRICTNESS.index(after) < STRICTNESS.index(before)
+
+
+def _has_lost_plan(first: Claims, now: Claims, policy: str) -> bool:
+    """Return whether a plan with this policy was removed, so that its claims no longer count."""
+    return policy != "none" and any(
+        plan[POLICY] == policy and plan_id not in now["analysis_plans"]
+        for plan_id, plan in first["analysis_plans"].items()
+    )
 
 
 def _test_basis(claims: Claims, hypothesis_id: str, plan_id: str) -> Any:
@@ -156,19 +191,16 @@ def _test_basis(claims: Claims, hypothesis_id: str, plan_id: str) -> Any:
     outcomes = {name: _without(specs[name], "primary") if name in specs else None for name in names}
     covariates = {name: specs.get(name) for name in plan["covariates"]}
     selected = [name for name in names if not plan["outcomes"] or name in plan["outcomes"]]
-    return claim, _without(plan, FAMILY_FIELD, "outcomes"), selected, outcomes, covariates
+    return claim, _without(plan, FAMILY_FIELD, "outcomes", POLICY), selected, outcomes, covariates
 
 
 def _is_family_changed(first: Claims, now: Claims, plan_id: str) -> bool:
     """Return whether changes of other claims in the plan may lower adjusted p values."""
     plan = now["analysis_plans"][plan_id]
-    if plan["multiple_comparison_policy"] == "none":
+    if plan[POLICY] == "none":
         return False
     first_family = first["analysis_plans"].get(plan_id, plan)[FAMILY_FIELD]
-    if any(
-        _test_basis(first, name, plan_id) != _test_basis(now, name, plan_id)
-        for name in first_family
-    ):
+    if any(_is_test_changed(first, now, name, plan_id) for name in first_family):
         return True
-    is_monotone = plan["multiple_comparison_policy"] in MONOTONE_POLICIES
+    is_monotone = plan[POLICY] in MONOTONE_POLICIES
     return not is_monotone and set(plan[FAMILY_FIELD]) != set(first_family)

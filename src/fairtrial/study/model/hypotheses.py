@@ -235,7 +235,8 @@ class AnalysisPlan(Record):
     covariates: columns to adjust for
     random_effects: columns with random effects: their levels are a sample from many
     filters: the values, by column, of the rows that are analyzed
-    multiple_comparison_policy: the correction for several tests: none, holm, bh, bonferroni
+    multiple_comparison_policy: the correction for several claims: holm, bonferroni, bh or none;
+        plans with the same policy are corrected together
     plots: names of plots for other tools that read the study; fairtrial doesn't use them
     export_tables: names of tables for other tools that read the study; fairtrial doesn't use them
     notes: any further text
@@ -251,7 +252,7 @@ class AnalysisPlan(Record):
     covariates: tuple[str, ...] = ()
     random_effects: tuple[str, ...] = ()
     filters: Mapping[str, Any] = field(default_factory=dict)
-    multiple_comparison_policy: str = "none"
+    multiple_comparison_policy: str = "holm"
     plots: tuple[str, ...] = ()
     export_tables: tuple[str, ...] = ()
     notes: str = ""

@@ -20,7 +20,10 @@ from fairtrial.study.power.variances import PLAUSIBLE_SHARE, describe_within
 from fairtrial.study.stats.by_problem import MIN_PROBLEMS
 from fairtrial.study.stats.power import LEAST_RUNS
 
-MEANS_TESTS = (DEFAULT_TEST, "welch_t", "anova", "welch_anova", "factorial_anova", "regression")
+MEANS_TESTS = (
+    *(DEFAULT_TEST, "welch_t", "anova", "classic_anova", "welch_anova", "factorial_anova"),
+    "regression",
+)
 EQUIVALENT_TESTS = {
     T_TEST: MEANS_TESTS,
     ANOVA: MEANS_TESTS,

@@ -8,11 +8,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fairtrial.study.model.hypotheses import HypothesisKind
+from fairtrial.study.power.hypothesis_power import ALPHA
+from fairtrial.study.report.decision_intervals import match_zero
 from fairtrial.study.report.pairing import match_runs, nuisance_factors
 from fairtrial.study.report.samples import ComparisonSample
 from fairtrial.study.report.test_requests import TestRequest
 from fairtrial.study.report.test_results import FollowUpComparison, Margin
-from fairtrial.study.stats.finding import Finding, UntestableError
+from fairtrial.study.stats.finding import Finding, Interval, UntestableError
 from fairtrial.study.stats.multiplicity import adjust_p
 from fairtrial.study.stats.proportions import (
     barnard_exact,
@@ -31,6 +33,8 @@ TitledComparisons = tuple[str, tuple[FollowUpComparison, ...]]
 """Comparisons with their heading."""
 NO_MARGIN = "the values don't vary: a margin in standard deviations has no size"
 MIN_SETS = 3
+ADJUSTED = "p adjusted by Holm, intervals by Bonferroni"
+MEDIAN = "median"
 STRATA_TITLE = "The difference elsewhere (described, not tested)"
 
 
@@ -81,19 +85,21 @@ def compare_pairs(
     else:
         pairs = [(index, last) for index in range(last)]
         title = f"Levels against {names[last]}"
+    # Equivalence of all pairs requires every single test to succeed: no adjustment is needed.
+    family = 1 if request.is_equivalence else len(pairs)
     comparisons = [
-        _compare(f"{names[a]} − {names[b]}", compare, columns[a], columns[b], is_paired)
+        _compare(f"{names[a]} − {names[b]}", compare, columns[a], columns[b], family, is_paired)
         for a, b in pairs
     ]
-    # Equivalence of all pairs requires every single test to succeed: no adjustment is needed.
     if request.is_equivalence:
         return title, tuple(comparisons)
-    return f"{title} (p adjusted by Holm)", _adjust_by_holm(comparisons)
+    return f"{title} ({ADJUSTED})", _adjust_by_holm(comparisons)
 
 
 def _compare(
-    label: str, compare: Compare, left: Values, right: Values, is_paired: bool = False
+    label: str, compare: Compare, left: Values, right: Values, family: int, is_paired: bool = False
 ) -> FollowUpComparison:
+    """Compare two groups; the interval is simultaneous over `family` comparisons."""
     sizes = (len(left),) if is_paired else (len(left), len(right))
     try:
         finding = compare(left, right)
@@ -105,11 +111,12 @@ def _compare(
         label,
         sizes,
         finding.estimate,
-        finding.interval,
+        finding.interval_at(1 - ALPHA / family),
         finding.bounds,
         finding.p,
         finding.p_opposite,
         finding.estimate_of,
+        finding.interval_df,
     )
 
 
@@ -117,9 +124,18 @@ def _adjust_by_holm(comparisons: Sequence[FollowUpComparison]) -> tuple[FollowUp
     p_values = _holm([comparison.p for comparison in comparisons])
     opposite = _holm([comparison.p_opposite for comparison in comparisons])
     return tuple(
-        replace(comparison, p=p, p_opposite=p_opposite)
+        replace(comparison, p=p, p_opposite=p_opposite, interval=_match_test(comparison, p))
         for comparison, p, p_opposite in zip(comparisons, p_values, opposite, strict=True)
     )
+
+
+def _match_test(comparison: FollowUpComparison, p: float | None) -> Interval | None:
+    """Return the interval of a two-sided comparison of means, agreeing with its test about zero."""
+    is_two_sided = comparison.p_opposite is None
+    if p is None or not is_two_sided or MEDIAN in comparison.estimate_of:
+        return comparison.interval
+    sign = 1 if (comparison.estimate or 0.0) > 0 else -1
+    return match_zero(comparison.interval, sign if p < ALPHA else 0)
 
 
 def _holm(p_values: Sequence[float | None]) -> list[float | None]:
@@ -138,10 +154,11 @@ def simple_effects(sample: ComparisonSample) -> TitledComparisons:
             welch_t_test,
             sample.group_values(index),
             sample.group_values(len(columns) + index),
+            len(columns),
         )
         for index, column in enumerate(columns)
     ]
-    title = "Simple effects (Welch's t, two-sided, p adjusted by Holm)"
+    title = f"Simple effects (Welch's t, two-sided, {ADJUSTED})"
     return title, _adjust_by_holm(comparisons)
 
 

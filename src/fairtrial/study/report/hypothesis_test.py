@@ -11,7 +11,7 @@ from fairtrial.study.report.losses import LossAssessment
 from fairtrial.study.report.samples import GroupSummary
 from fairtrial.study.report.test_results import FollowUpComparison, ProblemEffect
 from fairtrial.study.report.test_verdicts import TestVerdict
-from fairtrial.study.stats.finding import Interval
+from fairtrial.study.stats.finding import CONFIDENCE, Interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,11 @@ class HypothesisTest:
     unit: unit of analysis: problems with their runs, runs, or pairs of runs
     groups: summary of each group
     difference: the difference that is estimated
-    estimate, interval: the estimate and its two-sided 95% confidence interval
+    estimate, interval: the estimate and its two-sided confidence interval
+    confidence: confidence level of the intervals: 0.95 for the whole family of tests; lower for
+        equivalence that was shown, whose two tests are one-sided
+    bound: one-sided confidence bound of a one-sided claim, for a difference of means: the lower
+        one if the claim is `greater`, the upper one if it is `less`
     estimate_of: the quantity that is estimated
     statistic_name, statistic, df: the test statistic and its degrees of freedom
     p_value, p_adjusted: the p value, and the p value adjusted for multiple comparisons
@@ -44,7 +48,7 @@ class HypothesisTest:
         contradicted if it is below 0.025
     policy, family: the adjustment, and the number of tests in its family
     effect_name, effect_size, effect_interval: standardized effect size
-    bounds: 95% confidence interval of the difference of means, used to judge the effect's size
+    bounds: confidence interval of the difference of means, used to judge the effect's size
     minimum_effect: the smallest effect of interest, as stated and converted
     minimum_size: the same as a number, in the units of the outcome
     details_title, details: heading and list of follow-up comparisons
@@ -95,6 +99,8 @@ class HypothesisTest:
     losses: LossAssessment | None = None
     aliases: tuple[str, ...] = ()
     by_problem: tuple[ProblemEffect, ...] = ()
+    confidence: float = CONFIDENCE
+    bound: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as plain data."""

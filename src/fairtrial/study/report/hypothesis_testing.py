@@ -3,40 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from fairtrial.study.hypotheses.averages import describe_averages
 from fairtrial.study.hypotheses.planned_tests import DEFAULT_TEST
 from fairtrial.study.model.conditions import Condition
-from fairtrial.study.model.hypotheses import AnalysisPlan, Hypothesis, HypothesisKind
+from fairtrial.study.model.hypotheses import AnalysisPlan, Hypothesis
 from fairtrial.study.model.runs import RunResult
 from fairtrial.study.model.study import Study
 from fairtrial.study.report.confounding import allow_for_aliases
-from fairtrial.study.report.flow import count_flow
-from fairtrial.study.report.follow_up_tests import STRATA_TITLE
 from fairtrial.study.report.hypothesis_test import HypothesisTest
 from fairtrial.study.report.losses import (
     SecondVerdict,
     fix_margin,
     get_direction,
-    imbalance_notes,
     loss_notes,
     qualify_by_losses,
 )
 from fairtrial.study.report.lost_runs import LostRuns
 from fairtrial.study.report.run_table import RunTable, collect_run_table
-from fairtrial.study.report.samples import ComparisonSample, select_sample
+from fairtrial.study.report.samples import select_sample
 from fairtrial.study.report.standing import apply_standings
 from fairtrial.study.report.test_execution import run_test
+from fairtrial.study.report.test_families import Adjustment, TestOutcome, adjust_families
+from fairtrial.study.report.test_records import make_record, mark_exploratory, set_intervals
 from fairtrial.study.report.test_requests import TestRequest, request_tests
-from fairtrial.study.report.test_results import TestResult
-from fairtrial.study.report.test_verdicts import TestVerdict, judge
-from fairtrial.study.stats.finding import Finding, UntestableError, suppress_warnings
-from fairtrial.study.stats.multiplicity import adjust_p, is_policy, policy_name
+from fairtrial.study.report.test_verdicts import judge
+from fairtrial.study.stats.finding import UntestableError, suppress_warnings
 from fairtrial.study.stats.test_names import find_test, suggest_test
-
-FALLBACK_POLICY = "bonferroni"
-"""The strictest policy replaces an unknown one."""
 
 
 def judge_hypotheses(
@@ -54,91 +47,95 @@ def judge_hypotheses(
 def judge_table(table: RunTable) -> list[HypothesisTest]:
     """Test every hypothesis of a study whose results are in a run table."""
     hypotheses = {hypothesis.hypothesis_id: hypothesis for hypothesis in table.study.hypotheses}
-    tests: list[HypothesisTest] = []
+    outcomes: list[TestOutcome] = []
     planned: set[str] = set()
     for plan in table.study.analysis_plans:
         names = [name for name in dict.fromkeys(plan.hypothesis_ids) if name in hypotheses]
         planned.update(names)
-        tests += _run_plan(table, plan, [hypotheses[name] for name in names])
+        outcomes += _run_plan(table, plan, [hypotheses[name] for name in names])
     for hypothesis in table.study.hypotheses:
         if hypothesis.hypothesis_id not in planned:
-            tests += _run_family(table, None, [hypothesis], DEFAULT_TEST, decides=True)
-    return apply_standings(table, tests, judge_table)
+            outcomes += _run_tests(table, None, hypothesis, DEFAULT_TEST, decides=True)
+    return apply_standings(table, _judge_outcomes(outcomes), judge_table)
 
 
 def _run_plan(
     table: RunTable, plan: AnalysisPlan, hypotheses: Sequence[Hypothesis]
-) -> list[HypothesisTest]:
-    """Run all tests of a plan; returns them sorted by hypothesis."""
-    tests = [
-        test
-        for position, name in enumerate(dict.fromkeys(plan.tests))
-        for test in _run_family(table, plan, hypotheses, name, decides=position == 0)
-    ]
-    order = {hypothesis.hypothesis_id: index for index, hypothesis in enumerate(hypotheses)}
-    return sorted(tests, key=lambda test: order[test.hypothesis_id])
+) -> Iterator[TestOutcome]:
+    """Run all tests of a plan, hypothesis by hypothesis."""
+    for hypothesis in hypotheses:
+        for position, name in enumerate(dict.fromkeys(plan.tests)):
+            yield from _run_tests(table, plan, hypothesis, name, decides=position == 0)
 
 
-@dataclass(frozen=True, slots=True)
-class _TestOutcome:
-    """A test that was requested and tried.
-
-    request: the requested test
-    sample: the runs; None if there are none to test
-    result: the result; None if the test could not be done
-    reason: why there is no result
-    """
-
-    request: TestRequest
-    sample: ComparisonSample | None
-    result: TestResult | None
-    reason: str = ""
-
-
-def _run_family(
+def _run_tests(
     table: RunTable,
     plan: AnalysisPlan | None,
-    hypotheses: Sequence[Hypothesis],
+    hypothesis: Hypothesis,
     test_name: str,
     *,
     decides: bool,
-) -> Iterator[HypothesisTest]:
-    """Run one test of a plan on all its hypotheses, the family of the p value adjustment."""
-    requests = [
-        request for hypothesis in hypotheses for request in request_tests(table, plan, hypothesis)
+) -> Iterator[TestOutcome]:
+    """Run one test of a plan on a hypothesis, for each of its outcomes and comparisons."""
+    for request in request_tests(table, plan, hypothesis):
+        yield _try_test(request, test_name, decides=decides)
+
+
+def _try_test(request: TestRequest, test_name: str, *, decides: bool) -> TestOutcome:
+    sample, named_test = None, find_test(test_name)
+    try:
+        with suppress_warnings():
+            sample = select_sample(request)
+            if named_test is None:
+                hint = suggest_test(test_name)
+                raise UntestableError(f"'{test_name}' is not a test that fairtrial knows; {hint}")
+            result = run_test(sample, named_test.name)
+            return TestOutcome(request, test_name, decides, sample, result)
+    except UntestableError as error:
+        return TestOutcome(request, test_name, decides, sample, None, str(error))
+
+
+def _judge_outcomes(outcomes: Sequence[TestOutcome]) -> list[HypothesisTest]:
+    """Return the records of tests with their verdicts; p values are adjusted by family."""
+    return [
+        _judge_outcome(outcomes, index, adjustment)
+        for index, adjustment in enumerate(adjust_families(outcomes))
     ]
-    outcomes = [_try_test(request, test_name) for request in requests]
-    findings = [outcome.result.finding for outcome in outcomes if outcome.result is not None]
-    policy, remark = _find_policy(plan)
-    adjusted = iter(adjust_p([finding.p for finding in findings], policy))
-    one_sided = [finding.p_opposite for finding in findings if finding.p_opposite is not None]
-    opposite = iter(adjust_p(one_sided, policy))
-    for outcome in outcomes:
-        test = _make_record(outcome, test_name, decides=decides)
-        if outcome.result is None:
-            yield test
-            continue
-        p = next(adjusted)
-        p_opposite = None if outcome.result.finding.p_opposite is None else next(opposite)
-        test = replace(
-            test, p_adjusted=p, p_opposite=p_opposite, policy=policy, family=len(findings)
-        )
-        verdict, why = judge(outcome.request, outcome.result, p, p_opposite)
-        test = replace(test, verdict=verdict, why=why)
-        test = _allow_for_losses(test, outcome, findings)
-        if outcome.sample is not None:
-            test = allow_for_aliases(test, outcome.sample)
-        test = _add_order(test, table)
-        yield _mark_exploratory(outcome.request, test, remark)
+
+
+def _judge_outcome(
+    outcomes: Sequence[TestOutcome], index: int, adjustment: Adjustment | None
+) -> HypothesisTest:
+    """Return the record of one of some tests; not tested without an adjusted p value."""
+    outcome = outcomes[index]
+    test = make_record(outcome)
+    if outcome.result is None or outcome.sample is None or adjustment is None:
+        return test
+    p, p_opposite, alpha = adjustment.p, adjustment.p_opposite, adjustment.alpha
+    test = replace(
+        test,
+        p_adjusted=p,
+        p_opposite=p_opposite,
+        policy=adjustment.policy,
+        family=adjustment.family,
+    )
+    verdict, why = judge(outcome.request, outcome.result, p, p_opposite, alpha=alpha)
+    test = replace(set_intervals(test, outcome, alpha), verdict=verdict, why=why)
+    test = _allow_for_losses(test, outcomes, index)
+    test = allow_for_aliases(test, outcome.sample)
+    test = _add_order(test, outcome.request.table)
+    return mark_exploratory(outcome.request, test)
 
 
 def _allow_for_losses(
-    test: HypothesisTest, outcome: _TestOutcome, findings: Sequence[Finding]
+    test: HypothesisTest, outcomes: Sequence[TestOutcome], index: int
 ) -> HypothesisTest:
     """Qualify the verdict of a test by its lost runs.
 
-    findings: all findings of the test's family
+    outcomes: all tests, whose p values are adjusted by family
+    index: the place of this test among them
     """
+    outcome = outcomes[index]
     result, sample = outcome.result, outcome.sample
     if result is None or sample is None:
         return test
@@ -148,13 +145,15 @@ def _allow_for_losses(
 
     def rejudge(table: RunTable) -> SecondVerdict | None:
         request = fix_margin(replace(outcome.request, table=table), result)
-        second = _try_test(request, test.test).result
-        if second is None:
+        second = _try_test(request, outcome.test_name, decides=outcome.decides)
+        changed = [*outcomes[:index], second, *outcomes[index + 1 :]]
+        adjustment = adjust_families(changed)[index]
+        if second.result is None or adjustment is None:
             return None
-        family = [second.finding if f is result.finding else f for f in findings]
-        p, p_opposite = _adjust_one(family, second.finding, test.policy)
-        judged = judge(request, second, p, p_opposite)
-        return SecondVerdict(*judged, get_direction(second.finding))
+        judged = judge(
+            request, second.result, adjustment.p, adjustment.p_opposite, alpha=adjustment.alpha
+        )
+        return SecondVerdict(*judged, get_direction(second.result.finding))
 
     judged = (test.verdict, test.why)
     verdict, why, losses = qualify_by_losses(lost, result, judged, rejudge)
@@ -169,164 +168,3 @@ def _add_order(test: HypothesisTest, table: RunTable) -> HypothesisTest:
         return test
     note = f"{check.text}: carry-over from one treatment to the next is not balanced"
     return replace(test, why=f"{test.why}; {check.text}", notes=(*test.notes, note))
-
-
-def _adjust_one(
-    family: Sequence[Finding], finding: Finding, policy: str
-) -> tuple[float, float | None]:
-    """Return the adjusted p values of one finding of a family, of its claim and of the opposite."""
-    one_sided = [member for member in family if member.p_opposite is not None]
-    adjusted = adjust_p([member.p for member in family], policy)
-    opposite = adjust_p([member.p_opposite or 0.0 for member in one_sided], policy)
-    of_claim = {id(member): p for member, p in zip(family, adjusted, strict=True)}
-    of_opposite = {id(member): p for member, p in zip(one_sided, opposite, strict=True)}
-    return of_claim[id(finding)], of_opposite.get(id(finding))
-
-
-def _try_test(request: TestRequest, test_name: str) -> _TestOutcome:
-    sample, named_test = None, find_test(test_name)
-    try:
-        with suppress_warnings():
-            sample = select_sample(request)
-            if named_test is None:
-                hint = suggest_test(test_name)
-                raise UntestableError(f"'{test_name}' is not a test that fairtrial knows; {hint}")
-            return _TestOutcome(request, sample, run_test(sample, named_test.name))
-    except UntestableError as error:
-        return _TestOutcome(request, sample, None, str(error))
-
-
-def _find_policy(plan: AnalysisPlan | None) -> tuple[str, str]:
-    """Return the policy for multiple comparisons, and a note if the declared one is unknown."""
-    declared = "none" if plan is None else plan.multiple_comparison_policy
-    if is_policy(declared):
-        return policy_name(declared), ""
-    note = f"policy '{declared}' is unknown; {FALLBACK_POLICY}, the strictest, is used instead"
-    return FALLBACK_POLICY, note
-
-
-def _make_record(outcome: _TestOutcome, test_name: str, *, decides: bool) -> HypothesisTest:
-    """Return the record of a test without its verdict and adjusted p values."""
-    request, sample, result = outcome.request, outcome.sample, outcome.result
-    hypothesis = request.hypothesis
-    groups = count_flow(request, sample.groups) if sample else ()
-    test = HypothesisTest(
-        hypothesis_id=hypothesis.hypothesis_id,
-        label=hypothesis.label,
-        analysis_plan_id=request.plan.analysis_plan_id if request.plan else None,
-        outcome=request.outcome.name,
-        variables=request.comparison.variables,
-        agents=request.comparison.agents,
-        test=test_name,
-        decides=decides,
-        verdict=TestVerdict.NOT_TESTED,
-        why=outcome.reason,
-        groups=groups,
-        notes=(*_sample_notes(sample), *imbalance_notes(groups)) if sample else (),
-    )
-    return test if result is None else _add_result(test, request, result)
-
-
-def _add_result(test: HypothesisTest, request: TestRequest, result: TestResult) -> HypothesisTest:
-    finding = result.finding
-    return replace(
-        test,
-        method=_describe_method(request, result),
-        unit=result.unit,
-        difference=result.difference,
-        estimate=finding.estimate,
-        estimate_of=finding.estimate_of,
-        interval=finding.interval,
-        statistic_name=finding.statistic_name,
-        statistic=finding.statistic,
-        df=finding.df,
-        p_value=finding.p,
-        effect_name=finding.effect_name,
-        effect_size=finding.effect_size,
-        effect_interval=finding.effect_interval,
-        bounds=finding.bounds,
-        minimum_effect=result.margin.text if result.margin else "",
-        minimum_size=result.margin.size if result.margin else None,
-        details_title=result.details_title,
-        details=result.details,
-        by_problem=result.by_problem,
-        notes=(
-            *test.notes,
-            *_averaging_notes(request),
-            *result.notes,
-            *_mean_notes(request, result),
-            *_unused_notes(request, test.test),
-        ),
-    )
-
-
-def _averaging_notes(request: TestRequest) -> list[str]:
-    note = describe_averages(request.study, request.plan, request.comparison)
-    return [note] if note else []
-
-
-def _mean_notes(request: TestRequest, result: TestResult) -> list[str]:
-    """Return the interval of the difference of means if the verdict, but not the test, uses it."""
-    finding = result.finding
-    if result.margin is None or request.is_equivalence or finding.bounds is None:
-        return []
-    if finding.bounds == finding.interval:
-        return []
-    low, high = finding.bounds
-    return [
-        "the smallest effect of interest is compared with the difference of means, 95% CI "
-        f"[{low:.3g}, {high:.3g}]"
-    ]
-
-
-def _sample_notes(sample: ComparisonSample) -> tuple[str, ...]:
-    table = sample.request.table
-    reader = table.readers[sample.request.outcome.name]
-    notes = [*sample.notes, *table.remarks()]
-    if reader.from_evaluations:
-        notes.append(
-            f"{reader.from_evaluations:,} values were found among evaluations: no metric of the "
-            f"runs is called '{reader.spec.column}'"
-        )
-    if reader.unreadable:
-        examples = ", ".join(text for text, _ in reader.unreadable.most_common(3))
-        notes.append(f"{reader.unreadable.total():,} values are not numbers: {examples}")
-    return tuple(note for note in notes if note)
-
-
-def _describe_method(request: TestRequest, result: TestResult) -> str:
-    method = result.finding.method
-    if request.alternative == "two-sided":
-        return method
-    if result.finding.p_opposite is None:
-        return f"{method} (without direction)"
-    return f"{method}, one-sided ({request.alternative})"
-
-
-def _unused_notes(request: TestRequest, test_name: str) -> list[str]:
-    """Return notes on covariates and random effects of the plan that this test doesn't use."""
-    named_test, plan = find_test(test_name), request.plan
-    if named_test is None or plan is None:
-        return []
-    name, notes = named_test.name, []
-    if plan.covariates and name not in ("regression", "factorial_anova", "mixed_effects"):
-        notes.append(f"not adjusted for {', '.join(plan.covariates)}: regression does that")
-    if plan.random_effects and name != "mixed_effects":
-        notes.append(f"without the random effects of the plan ({', '.join(plan.random_effects)})")
-    return notes
-
-
-def _mark_exploratory(request: TestRequest, test: HypothesisTest, remark: str) -> HypothesisTest:
-    """Make tests without a plan or a claim exploratory; adds notes, `remark` among them."""
-    notes = (*test.notes, remark) if remark else test.notes
-    if request.plan is None:
-        why = f"no plan declared a test; {test.why}"
-        return replace(test, verdict=TestVerdict.EXPLORATORY, why=why, notes=notes)
-    if request.hypothesis.kind is HypothesisKind.EXPLORATORY:
-        why = f"a question, not a claim; {test.why}"
-        return replace(test, verdict=TestVerdict.EXPLORATORY, why=why, notes=notes)
-    is_robustness = request.hypothesis.kind is HypothesisKind.ROBUSTNESS
-    if is_robustness and request.comparison.shape != "interaction":
-        rest = "is described" if test.details_title == STRATA_TITLE else "is not tested"
-        notes = (*notes, f"tested: the effect over all runs; that it holds everywhere {rest}")
-    return replace(test, notes=notes)

@@ -21,7 +21,13 @@ from fairtrial.study.report.problem_cells import (
 from fairtrial.study.report.run_table import REPLICATE
 from fairtrial.study.report.samples import ComparisonSample
 from fairtrial.study.stats.finding import Alternative, Finding, UntestableError
-from fairtrial.study.stats.linear import code_levels, fit_ols, interaction_columns, wald_test
+from fairtrial.study.stats.linear import (
+    code_levels,
+    fit_ols,
+    interaction_columns,
+    rests_on_single_run,
+    wald_test,
+)
 from fairtrial.study.stats.mixed import mixed_model
 
 if TYPE_CHECKING:
@@ -65,7 +71,7 @@ def fit_regression(sample: ComparisonSample, alternative: Alternative, margin: f
 
 
 def fit_factorial(sample: ComparisonSample, alternative: Alternative, margin: float) -> Finding:
-    """Test the compared variable by factorial analysis of variance (type III).
+    """Test the compared variable by factorial analysis of variance (type III), robustly.
 
     The model has the hypothesis's other variables, all interactions, and the plan's covariates.
     """
@@ -73,11 +79,13 @@ def fit_factorial(sample: ComparisonSample, alternative: Alternative, margin: fl
     terms = {**mains, **_covariate_terms(sample)}
     if sample.request.comparison.shape != "interaction":
         terms |= dict(_interaction_terms(sample, mains))
-    fit = fit_ols(sample.y, list(terms.values()), robust=False)
+    columns = list(terms.values())
+    # A single run of a combination says nothing about its variance.
+    robust = not rests_on_single_run(columns)
+    fit = fit_ols(sample.y, columns, robust=robust)
     method = f"factorial analysis of variance ({_describe(terms)}; type III)"
-    return wald_test(fit, method, alternative, margin).with_notes(
-        "it assumes equal variances in all cells"
-    )
+    note = "" if robust else "some combination has a single run: equal variances are assumed"
+    return wald_test(fit, method, alternative, margin).with_notes(note)
 
 
 def adjust_for_covariates(sample: ComparisonSample) -> ComparisonSample:

@@ -21,12 +21,11 @@ from fairtrial.study.report.problem_cells import (
 from fairtrial.study.report.problem_tests import contrast_test
 from fairtrial.study.report.samples import ComparisonSample
 from fairtrial.study.report.test_results import TestResult, find_margin
-from fairtrial.study.stats.anova import one_way_anova, welch_anova
+from fairtrial.study.stats.anova import classic_anova, welch_anova
 from fairtrial.study.stats.by_problem import check_problem_count, problem_t_test
 from fairtrial.study.stats.finding import (
     Finding,
     UntestableError,
-    has_statsmodels,
     pooled_sd,
     sample_sd,
 )
@@ -209,4 +208,4 @@ def _compare_effects(groups: Sequence[Values], compare: Compare) -> Finding:
     if len(groups) == 2:
         return compare(*groups)
     varies = all(sample_sd(group) > 0 for group in groups)
-    return welch_anova(groups) if has_statsmodels() and varies else one_way_anova(groups)
+    return welch_anova(groups) if varies else classic_anova(groups)

@@ -45,9 +45,9 @@ from fairtrial.study.report.test_results import (
     find_margin,
 )
 from fairtrial.study.stats.anova import (
+    classic_anova,
     friedman_test,
     kruskal_wallis,
-    one_way_anova,
     repeated_measures_anova,
     welch_anova,
 )
@@ -55,9 +55,7 @@ from fairtrial.study.stats.finding import (
     Finding,
     UntestableError,
     check_group_sizes,
-    has_statsmodels,
     pooled_sd,
-    sample_sd,
 )
 from fairtrial.study.stats.proportions import (
     barnard_exact,
@@ -66,6 +64,7 @@ from fairtrial.study.stats.proportions import (
     is_binary,
     mcnemar_exact,
 )
+from fairtrial.study.stats.small_samples import mean_difference_test
 from fairtrial.study.stats.two_groups import (
     TwoSampleTest,
     mann_whitney_u,
@@ -78,11 +77,11 @@ if TYPE_CHECKING:
     from fairtrial.study.stats.finding import Values
 
 TWO_GROUPS: dict[str, TwoSampleTest] = {
-    "welch_t": welch_t_test,
+    "welch_t": mean_difference_test,
     "mann_whitney": mann_whitney_u,
     "fisher_exact": fisher_exact,
     "barnard_exact": barnard_exact,
-    "equivalence": welch_t_test,
+    "equivalence": mean_difference_test,
 }
 PAIRED: dict[str, TwoSampleTest] = {
     "paired_t": paired_t_test,
@@ -90,10 +89,11 @@ PAIRED: dict[str, TwoSampleTest] = {
     "mcnemar": mcnemar_exact,
 }
 SEVERAL_GROUPS: dict[str, tuple[Callable[[Sequence[Values]], Finding], TwoSampleTest]] = {
-    "welch_t": (one_way_anova, welch_t_test),
-    "equivalence": (one_way_anova, welch_t_test),
-    "anova": (one_way_anova, welch_t_test),
-    "welch_anova": (welch_anova, welch_t_test),
+    "welch_t": (welch_anova, mean_difference_test),
+    "equivalence": (welch_anova, mean_difference_test),
+    "anova": (welch_anova, mean_difference_test),
+    "classic_anova": (classic_anova, welch_t_test),
+    "welch_anova": (welch_anova, mean_difference_test),
     "mann_whitney": (kruskal_wallis, mann_whitney_u),
     "kruskal_wallis": (kruskal_wallis, mann_whitney_u),
     "fisher_exact": (chi_square, fisher_exact),
@@ -167,9 +167,7 @@ def _choose_test(sample: ComparisonSample) -> str:
         return "fisher_exact"
     if len(sample.names) == 2:
         return "welch_t"
-    # With unequal variances the plain analysis of variance has too many false positives.
-    has_welch = has_statsmodels() and all(sample_sd(group) > 0 for group in sample.values)
-    return "welch_anova" if has_welch else "anova"
+    return "welch_anova"
 
 
 def _run_group_test(sample: ComparisonSample, name: str) -> tuple[TestResult, Sequence[str]]:

@@ -8,7 +8,7 @@ from fairtrial.study.hypotheses.outcome_types import is_binary_outcome
 from fairtrial.study.power.proportions import EVEN_SD
 from fairtrial.study.report.samples import ComparisonSample
 from fairtrial.study.report.test_requests import TestRequest
-from fairtrial.study.stats.finding import Finding, Interval
+from fairtrial.study.stats.finding import CONFIDENCE, Finding, Interval, rescale_interval
 from fairtrial.study.stats.test_names import missing_data_policy
 
 MIN_SD_DF = 4
@@ -33,11 +33,13 @@ class FollowUpComparison:
 
     label: what is compared
     n: number of runs in each group, or of pairs
-    estimate, interval: estimated difference and its 95% confidence interval
+    estimate, interval: estimated difference and its confidence interval, 95% simultaneous over all
+        comparisons of the test
     bounds: 95% confidence interval of the difference of means
     p: p value, adjusted by Holm's method over all comparisons of the test; None if not tested
     p_opposite: the same for the opposite alternative
     estimate_of: the quantity that is estimated
+    bounds_df: degrees of freedom of the bounds; None if they are those of a normal distribution
     """
 
     label: str
@@ -48,6 +50,13 @@ class FollowUpComparison:
     p: float | None = None
     p_opposite: float | None = None
     estimate_of: str = "difference of means"
+    bounds_df: float | None = None
+
+    def bounds_at(self, confidence: float) -> Interval | None:
+        """Return the interval of the difference of means at a confidence level."""
+        if self.bounds is None or confidence == CONFIDENCE:
+            return self.bounds
+        return rescale_interval(self.bounds, self.bounds_df, confidence)
 
 
 @dataclass(frozen=True, slots=True)

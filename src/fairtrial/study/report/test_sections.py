@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from fairtrial.study.power.hypothesis_power import ALPHA
 from fairtrial.study.report.direction_text import describe_direction, describe_exclusions
 from fairtrial.study.report.flow_section import group_flow_table
 from fairtrial.study.report.forest_plot import MAX_PROBLEMS, draw_forest_plot
@@ -87,6 +88,8 @@ def _format_estimate(test: HypothesisTest) -> str:
 
     The verdict rests on the difference of means if there is a smallest effect of interest.
     """
+    if bound := _bound_text(test):
+        return f"{format_signed(test.estimate)} ({bound})"
     estimate = f"{format_signed(test.estimate)} {format_interval(test.interval)}".rstrip()
     if MEDIAN not in test.estimate_of:
         return estimate
@@ -95,6 +98,27 @@ def _format_estimate(test: HypothesisTest) -> str:
     mean = sum(test.bounds) / 2  # the middle of the t interval
     mean_text = f"{format_signed(mean)} {format_interval(test.bounds)}{IN_THE_MEAN}"
     return f"{mean_text}, {estimate} in the median"
+
+
+def _bound_text(test: HypothesisTest) -> str:
+    """Return the one-sided bound of a claim that was shown; empty for other tests.
+
+    A two-sided interval may reach beyond zero although a one-sided test shows the claim.
+    """
+    is_shown = test.p_adjusted is not None and test.p_adjusted < ALPHA
+    if test.bound is None or test.p_opposite is None or not is_shown or MEDIAN in test.estimate_of:
+        return ""
+    is_lower = test.estimate is not None and test.bound <= test.estimate
+    return f"{'at least' if is_lower else 'at most'} {format_number(test.bound)}"
+
+
+def _confidence_text(test: HypothesisTest) -> str:
+    """Return the confidence level of the intervals in words."""
+    level = f"{100 * test.confidence:.3g}%"
+    if test.policy == "none" or test.family < 2:
+        return level
+    kind = "of those selected" if test.policy == "bh" else f"over all {test.family} tests"
+    return f"{level} ({format_number(100 * (1 - ALPHA))}% {kind})"
 
 
 def render_tests(tests: Sequence[HypothesisTest], *, depth: int = 3) -> str:
@@ -160,13 +184,15 @@ def _role(test: HypothesisTest) -> str:
 def _test_lines(test: HypothesisTest) -> Iterator[str]:
     yield f"test: {escape_markdown(test.method)}; unit: {escape_markdown(test.unit)}"
     if test.estimate is not None:
-        interval = f", 95% CI {format_interval(test.interval)}" if test.interval else ""
+        level, bound = _confidence_text(test), _bound_text(test)
+        interval = f", {level} CI {format_interval(test.interval)}" if test.interval else ""
+        interval = f", {bound} with {level} confidence" if bound else interval
         size = f"{escape_markdown(test.difference)} = {format_signed(test.estimate)}{interval}"
         yield f"{escape_markdown(test.estimate_of)}: {size}"
     df = f"({', '.join(format_number(value) for value in test.df)})" if test.df else ""
     p = f"p {format_p(test.p_value)}"
     if test.policy != "none" and test.family > 1:
-        share = f"{test.policy} over {test.family} tests of the plan"
+        share = f"{test.policy} over {test.family} tests"
         p += f"; after {share}: p {format_p(test.p_adjusted)}"
     yield f"{test.statistic_name}{df} = {format_number(test.statistic)}, {p}"
     if test.effect_size is not None:

@@ -9,16 +9,23 @@
     exploratory     not a test of a claim as planned: nothing is decided
     not tested      there was no test, and the report says why
 
-Effect sizes are judged by the 95% confidence interval, significance by the p value after the
-plan's adjustment for multiple comparisons.
+Significance is judged by the p value after adjustment for multiple comparisons, effect sizes by
+confidence intervals adjusted in the same way: one-sided for what a one-sided claim states, else
+two-sided.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
 from fairtrial.study.power.hypothesis_power import ALPHA
+from fairtrial.study.report.direction_words import (
+    ANY_DIRECTION,
+    DirectionWords,
+    describe_directions,
+)
 from fairtrial.study.report.test_requests import TestRequest
 from fairtrial.study.report.test_results import FollowUpComparison, TestResult
 from fairtrial.study.stats.finding import Alternative, Finding, Interval
@@ -44,20 +51,29 @@ VerdictWithReason = tuple[TestVerdict, str]
 
 
 def judge(
-    request: TestRequest, result: TestResult, p: float, p_opposite: float | None
+    request: TestRequest,
+    result: TestResult,
+    p: float,
+    p_opposite: float | None,
+    *,
+    alpha: float = ALPHA,
 ) -> VerdictWithReason:
     """Return the verdict on a hypothesis and its reason.
 
     p, p_opposite: p values after adjustment for multiple comparisons
+    alpha: error rate of the intervals by which sizes are judged, after the same adjustment
     """
     margin = None if result.margin is None else result.margin.size
     if request.is_equivalence and margin is not None:
-        return judge_equivalence(result.finding, p, margin)
+        return judge_equivalence(result.finding, p, margin, alpha=alpha)
     if result.is_omnibus and request.comparison.shape == "interaction":
         return _judge_interaction(request.alternative, p)
     if result.is_omnibus:
-        return judge_several(request.alternative, p, result.details, margin)
-    return judge_difference(result.finding, request.alternative, p, p_opposite, margin)
+        return judge_several(request.alternative, p, result.details, margin, alpha=alpha)
+    words = describe_directions(request, result)
+    return judge_difference(
+        result.finding, request.alternative, p, p_opposite, margin, words=words, alpha=alpha
+    )
 
 
 def _judge_interaction(alternative: Alternative, p: float) -> VerdictWithReason:
@@ -71,12 +87,17 @@ def _judge_interaction(alternative: Alternative, p: float) -> VerdictWithReason:
     return TestVerdict.INCONCLUSIVE, f"{shown}; its direction is not tested: {advice}"
 
 
-def judge_equivalence(finding: Finding, p: float, margin: float) -> VerdictWithReason:
-    """Judge the claim that a difference lies within ±margin."""
+def judge_equivalence(
+    finding: Finding, p: float, margin: float, *, alpha: float = ALPHA
+) -> VerdictWithReason:
+    """Judge the claim that a difference of means lies within ±margin."""
     if p < ALPHA:
         return TestVerdict.SUPPORTED, f"the difference lies within ±{margin:.3g}"
-    if finding.interval is not None and _is_outside(finding.interval, margin):
-        return TestVerdict.CONTRADICTED, f"the difference is larger than {margin:.3g}"
+    bounds = finding.bounds_at(1 - alpha)
+    if bounds is not None and bounds[0] > margin:
+        return TestVerdict.CONTRADICTED, f"the difference is above {margin:.3g}"
+    if bounds is not None and bounds[1] < -margin:
+        return TestVerdict.CONTRADICTED, f"the difference is below {-margin:.3g}"
     return TestVerdict.INCONCLUSIVE, f"a difference beyond ±{margin:.3g} can't be ruled out"
 
 
@@ -86,6 +107,9 @@ def judge_difference(
     p: float,
     p_opposite: float | None,
     margin: float | None,
+    *,
+    words: DirectionWords = ANY_DIRECTION,
+    alpha: float = ALPHA,
 ) -> VerdictWithReason:
     """Judge the claim that there is a difference, in the given direction or in any.
 
@@ -93,59 +117,125 @@ def judge_difference(
     alternative: the claimed direction
     p, p_opposite: adjusted p values of the claim and of its opposite
     margin: the smallest effect of interest, if there is one
+    words: what a difference above and below zero means
+    alpha: error rate of the intervals by which sizes are judged
     """
     estimate = finding.estimate if finding.estimate is not None else finding.effect_size or 0.0
     direction = estimate if finding.rank_direction is None else finding.rank_direction
     sign = {"greater": 1, "less": -1}.get(alternative, 1 if direction >= 0 else -1)
-    bounds = _multiply(finding.bounds, sign)
+    claimed, opposite = (words.above, words.below)[::sign]
     # A test without a direction shows a difference; the sign of the estimate has its direction.
     is_opposite = p_opposite is None and sign * direction < 0
-    is_small = margin is not None and _is_ruled_out(bounds, margin, alternative)
-    # Ranks have no effect size in units: the difference of means is compared with the margin.
-    suffix = "" if finding.rank_direction is None else IN_THE_MEAN
-    size = "" if margin is None else f"{margin:.3g}{suffix}"
+    size = _EffectSize(finding, alternative, sign, margin, alpha)
     if p < ALPHA and not is_opposite:
-        return _judge_shown_difference(bounds, margin, is_small, size)
+        return _judge_shown_difference(size, claimed)
     if (p_opposite is not None and p_opposite < ALPHA / 2) or (p < ALPHA and is_opposite):
-        return TestVerdict.CONTRADICTED, "the difference goes the other way"
+        return TestVerdict.CONTRADICTED, f"the other way round: {opposite}"
     if margin is None:
         return TestVerdict.INCONCLUSIVE, "no difference was shown, and none is ruled out"
-    if is_small:
-        return TestVerdict.NOT_SUPPORTED, f"a difference of {size} is ruled out"
-    return TestVerdict.INCONCLUSIVE, f"a difference of {size} is neither shown nor ruled out"
+    return _judge_by_size(size, claimed, opposite)
 
 
-def _is_ruled_out(bounds: Interval | None, margin: float, alternative: Alternative) -> bool:
-    """Return whether the interval excludes a difference of `margin` in the claimed direction.
+@dataclass(frozen=True, slots=True)
+class _EffectSize:
+    """The size of a difference in the claimed direction, compared with the smallest of interest.
 
-    For a two-sided claim it must exclude such differences in both directions.
+    finding: the result of the test
+    alternative: the claimed direction
+    sign: 1 if the claim is a difference above zero, -1 if below
+    margin: the smallest effect of interest, if there is one
+    alpha: error rate of the intervals
     """
-    if bounds is None or bounds[1] >= margin:
-        return False
-    # Ranks may differ in one direction and means in the other.
-    return alternative != "two-sided" or bounds[0] > -margin
+
+    finding: Finding
+    alternative: Alternative
+    sign: int
+    margin: float | None
+    alpha: float
+
+    @property
+    def text(self) -> str:
+        # Ranks have no effect size in units: the difference of means is compared with the margin.
+        suffix = "" if self.finding.rank_direction is None else IN_THE_MEAN
+        return f"{self.margin:.3g}{suffix}"
+
+    @property
+    def bounds(self) -> Interval | None:
+        """The two-sided interval of the difference of means in the claimed direction."""
+        return self._bounds_at(1 - self.alpha)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether it is at least the margin: by a one-sided bound if the claim is one-sided."""
+        two_sided = self.alternative == "two-sided"
+        bounds = self._bounds_at(1 - self.alpha if two_sided else 1 - 2 * self.alpha)
+        return bounds is not None and self.margin is not None and bounds[0] >= self.margin
+
+    @property
+    def excludes_claim(self) -> bool:
+        """Whether a difference of the margin in the claimed direction is ruled out."""
+        return self.bounds is not None and self.margin is not None and self.bounds[1] < self.margin
+
+    @property
+    def excludes_opposite(self) -> bool:
+        """Whether a difference of the margin in the opposite direction is ruled out."""
+        return self.bounds is not None and self.margin is not None and self.bounds[0] > -self.margin
+
+    @property
+    def is_small(self) -> bool:
+        """Whether a difference of the margin is ruled out, in all directions that are claimed."""
+        # Ranks may differ in one direction and means in the other.
+        is_one_sided = self.alternative != "two-sided"
+        return self.excludes_claim and (is_one_sided or self.excludes_opposite)
+
+    def _bounds_at(self, confidence: float) -> Interval | None:
+        bounds = self.finding.bounds_at(confidence)
+        if bounds is None or self.sign > 0:
+            return bounds
+        return (-bounds[1], -bounds[0])
 
 
-def _judge_shown_difference(
-    bounds: Interval | None, margin: float | None, is_small: bool, size: str
-) -> VerdictWithReason:
+def _judge_shown_difference(size: _EffectSize, claimed: str) -> VerdictWithReason:
     """Judge a significant difference in the claimed direction by its size."""
-    if margin is None:
-        return TestVerdict.SUPPORTED, "a difference was found"
-    if bounds is None:
-        return TestVerdict.SUPPORTED, "a difference was found; its size was not judged"
-    if is_small:
-        return (
-            TestVerdict.NOT_SUPPORTED,
-            f"there is a difference, but smaller than {size}, the smallest of interest",
-        )
-    if bounds[0] >= margin:
-        return TestVerdict.SUPPORTED, f"the difference is at least {size}"
-    return TestVerdict.SUPPORTED, f"a difference was found; it may be smaller than {size}"
+    if size.margin is None:
+        return TestVerdict.SUPPORTED, claimed
+    if size.bounds is None:
+        return TestVerdict.SUPPORTED, f"{claimed}; by how much was not judged"
+    if size.bounds[1] < 0:
+        return TestVerdict.SUPPORTED, f"{claimed}, although its mean goes the other way"
+    if size.is_small:
+        small = f"but by less than {size.text}, the smallest effect of interest"
+        return TestVerdict.NOT_SUPPORTED, f"{claimed}, {small}"
+    if size.is_large:
+        return TestVerdict.SUPPORTED, f"{claimed}, by at least {size.text}"
+    return TestVerdict.SUPPORTED, f"{claimed}; it may be by less than {size.text}"
+
+
+def _judge_by_size(size: _EffectSize, claimed: str, opposite: str) -> VerdictWithReason:
+    """Judge a difference that is not significant by what its interval rules out."""
+    by = f"by {size.text} or more"
+    if size.alternative != "two-sided":
+        if size.is_small:
+            return TestVerdict.NOT_SUPPORTED, f"it is ruled out that {claimed} {by}"
+        return TestVerdict.INCONCLUSIVE, f"that {claimed} {by} is neither shown nor ruled out"
+    if size.is_small:
+        both = "in both directions"
+        return TestVerdict.NOT_SUPPORTED, f"a difference of {size.text} is ruled out, {both}"
+    if size.excludes_claim or size.excludes_opposite:
+        excluded = claimed if size.excludes_claim else opposite
+        left = opposite if size.excludes_claim else claimed
+        ruled_out = f"it is ruled out that {excluded} {by}, not that {left} {by}"
+        return TestVerdict.INCONCLUSIVE, f"no difference was shown; {ruled_out}"
+    return TestVerdict.INCONCLUSIVE, f"a difference of {size.text} is neither shown nor ruled out"
 
 
 def judge_several(
-    alternative: Alternative, p: float, details: Sequence[FollowUpComparison], margin: float | None
+    alternative: Alternative,
+    p: float,
+    details: Sequence[FollowUpComparison],
+    margin: float | None,
+    *,
+    alpha: float = ALPHA,
 ) -> VerdictWithReason:
     """Judge a claim about more than two levels.
 
@@ -153,21 +243,20 @@ def judge_several(
     p: adjusted p value of the omnibus test
     details: the comparisons of pairs of levels
     margin: the smallest effect of interest, if there is one
+    alpha: error rate of the intervals by which sizes are judged
     """
+    bounds = [detail.bounds_at(1 - alpha) for detail in details]
     is_small = (
         margin is not None
         and bool(details)
-        and all(
-            detail.bounds is not None and -margin < detail.bounds[0] and detail.bounds[1] < margin
-            for detail in details
-        )
+        and all(ends is not None and -margin < ends[0] and ends[1] < margin for ends in bounds)
     )
-    of_means = all(detail.bounds == detail.interval for detail in details)
+    of_means = not any("median" in detail.estimate_of for detail in details)
     size = "" if margin is None else f"{margin:.3g}{'' if of_means else IN_THE_MEAN}"
     if p < ALPHA and is_small:
         return (
             TestVerdict.NOT_SUPPORTED,
-            f"levels differ, but by less than {size}, the smallest of interest",
+            f"levels differ, but by less than {size}, the smallest effect of interest",
         )
     if p >= ALPHA and is_small:
         return TestVerdict.NOT_SUPPORTED, f"differences of {size} are ruled out"
@@ -175,11 +264,14 @@ def judge_several(
         return TestVerdict.INCONCLUSIVE, "no difference between the levels was shown"
     if alternative == "two-sided":
         return TestVerdict.SUPPORTED, "at least two of the levels differ"
-    return _judge_direction(details)
+    return _judge_direction(alternative, details)
 
 
-def _judge_direction(details: Sequence[FollowUpComparison]) -> VerdictWithReason:
+def _judge_direction(
+    alternative: Alternative, details: Sequence[FollowUpComparison]
+) -> VerdictWithReason:
     """Judge a directional claim by one-sided comparisons of all levels with the baseline."""
+    claimed, reverse = {"less": ("below", "above")}.get(alternative, ("above", "below"))
     supporting = [detail.label for detail in details if detail.p is not None and detail.p < ALPHA]
     opposing = [
         detail.label
@@ -187,20 +279,16 @@ def _judge_direction(details: Sequence[FollowUpComparison]) -> VerdictWithReason
         if detail.p_opposite is not None and detail.p_opposite < ALPHA / 2
     ]
     if details and len(supporting) == len(details):
-        return TestVerdict.SUPPORTED, "every level differs from the baseline as claimed"
+        return TestVerdict.SUPPORTED, f"every level is {claimed} the baseline, as claimed"
     if opposing and not supporting:
-        return TestVerdict.CONTRADICTED, f"the other way round: {', '.join(opposing)}"
+        return (
+            TestVerdict.CONTRADICTED,
+            f"the other way round: {', '.join(opposing)} is {reverse} 0",
+        )
     if supporting:
-        return TestVerdict.INCONCLUSIVE, f"it holds for {', '.join(supporting)}, not for all levels"
-    return TestVerdict.INCONCLUSIVE, "levels differ, but none from the baseline as claimed"
-
-
-def _multiply(interval: Interval | None, sign: int) -> Interval | None:
-    """Multiply an interval by 1 or -1."""
-    if interval is None:
-        return None
-    return interval if sign > 0 else (-interval[1], -interval[0])
-
-
-def _is_outside(interval: Interval, margin: float) -> bool:
-    return interval[0] > margin or interval[1] < -margin
+        shown = f"shown for {', '.join(supporting)}, not for all levels"
+        return TestVerdict.INCONCLUSIVE, f"that levels are {claimed} the baseline is {shown}"
+    return (
+        TestVerdict.INCONCLUSIVE,
+        f"levels differ, but none is shown to be {claimed} the baseline",
+    )

@@ -6,6 +6,7 @@ References::
 
     Fisher (1925), Statistical methods for research workers
     Welch (1951), Biometrika 38, 330-336
+    Greenhouse and Geisser (1959), Psychometrika 24, 95-112
     Kruskal and Wallis (1952), J. Am. Stat. Assoc. 47, 583-621
     Friedman (1937), J. Am. Stat. Assoc. 32, 675-701
 """
@@ -15,15 +16,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from fairtrial.study.stats.cells import brown_forsythe, estimate_contrasts
 from fairtrial.study.stats.finding import (
     Finding,
     UntestableError,
     check_group_sizes,
     check_variation,
-    require_statsmodels,
     sample_sd,
     suppress_warnings,
 )
+from fairtrial.study.stats.permutations import ADDED, needs_permutations, permute_groups
 
 if TYPE_CHECKING:
     from fairtrial.study.stats.finding import Values
@@ -32,8 +34,8 @@ MAX_SD_RATIO = 2.0
 """Standard deviations that differ by a larger factor are reported as unequal."""
 
 
-def one_way_anova(groups: Sequence[Values]) -> Finding:
-    """One-way analysis of variance; assumes equal variances.
+def classic_anova(groups: Sequence[Values]) -> Finding:
+    """Fisher's one-way analysis of variance, which assumes equal variances.
 
     Args:
         groups: values of each group.
@@ -72,29 +74,37 @@ def _note_unequal_variances(groups: Sequence[Values]) -> tuple[str, ...]:
 def welch_anova(groups: Sequence[Values]) -> Finding:
     """Welch's one-way analysis of variance, which does not assume equal variances.
 
+    Where two or more groups do not vary, it has no value, and Brown and Forsythe's test is used.
+    For small groups p is the larger of its own and that of a permutation test.
+
     Args:
         groups: values of each group.
 
     Raises:
-        UntestableError: if a group has fewer than two values or does not vary, or statsmodels is
-            not installed.
+        UntestableError: if a group has fewer than two values, or nothing varies.
     """
+    import numpy as np
+    from scipy import stats
+
     check_group_sizes(groups)
     check_variation(groups)
-    if any(sample_sd(group) == 0 for group in groups):
-        raise UntestableError("Welch's analysis of variance needs values that vary in every group")
-    require_statsmodels()
-    from statsmodels.stats.oneway import anova_oneway
-
+    count = len(groups)
+    constant = sum(sample_sd(group) == 0 for group in groups)
+    notes: tuple[str, ...] = ()
     with suppress_warnings():
-        result = anova_oneway(list(groups), use_var="unequal", welch_correction=True)
-        return Finding(
-            method="Welch's analysis of variance",
-            p=result.pvalue,
-            statistic_name="F",
-            statistic=result.statistic,
-            df=(result.df_num, result.df_denom),
-        )
+        if constant > 1:
+            f, df = brown_forsythe(groups)
+            method = "Brown and Forsythe's analysis of variance"
+            notes = (f"{constant} of {count} groups have the same value in all runs",)
+        else:
+            contrasts = np.column_stack([np.eye(count - 1), -np.ones(count - 1)])
+            term = estimate_contrasts(groups, contrasts)
+            f = term.wald_f()
+            df, method = (count - 1, term.df), "Welch's analysis of variance"
+        p = float(stats.f.sf(f, *df))
+    if constant < 2 and needs_permutations(groups):
+        p, method = max(p, permute_groups(groups)), f"{method} {ADDED}"
+    return Finding(method, p, "F", f, df, notes=notes)
 
 
 def kruskal_wallis(groups: Sequence[Values]) -> Finding:
@@ -152,42 +162,42 @@ def friedman_test(table: Values) -> Finding:
 
 
 def repeated_measures_anova(table: Values) -> Finding:
-    """Repeated-measures analysis of variance.
+    """Repeated-measures analysis of variance with Greenhouse and Geisser's correction.
+
+    Differences between groups may have different variances.
 
     Args:
         table: a row for each matched set, a column for each group.
 
     Raises:
-        UntestableError: if there are fewer than two sets, the differences between groups do not
-            vary, or statsmodels is not installed.
+        UntestableError: if there are fewer than two sets, or the differences between groups do not
+            vary.
     """
     import numpy as np
+    from scipy import stats
 
     _check_matched_sets(table)
-    residuals = table - table.mean(axis=1, keepdims=True) - table.mean(axis=0) + table.mean()
+    sets, groups = table.shape
+    deviations = table.mean(axis=0) - table.mean()
+    residuals = table - table.mean(axis=1, keepdims=True) - deviations
     if np.abs(residuals).max() <= 1e-12 * np.abs(table).max():
         raise UntestableError("the differences don't vary from set to set")
-    require_statsmodels()
-    import pandas as pd
-    from statsmodels.stats.anova import AnovaRM
-
-    sets, groups = table.shape
-    data = pd.DataFrame(
-        {
-            "value": table.ravel(),
-            "set": np.repeat(np.arange(sets), groups),
-            "group": np.tile(np.arange(groups), sets),
-        }
-    )
     with suppress_warnings():
-        row = AnovaRM(data, "value", "set", within=["group"]).fit().anova_table.iloc[0]
+        squares = residuals.T @ residuals
+        within = float(np.trace(squares))
+        epsilon = within**2 / ((groups - 1) * float(np.sum(squares**2)))
+        f = sets * float(deviations @ deviations) * (sets - 1) / within
+        df = (epsilon * (groups - 1), epsilon * (groups - 1) * (sets - 1))
         return Finding(
-            method="repeated-measures analysis of variance",
-            p=row["Pr > F"],
+            method="repeated-measures analysis of variance (Greenhouse-Geisser)",
+            p=stats.f.sf(f, *df),
             statistic_name="F",
-            statistic=row["F Value"],
-            df=(row["Num DF"], row["Den DF"]),
-            notes=("it assumes that all differences between groups vary alike (sphericity)",),
+            statistic=f,
+            df=df,
+            notes=(
+                "degrees of freedom are corrected for differences that vary unequally "
+                f"(Greenhouse-Geisser ε = {epsilon:.2f}; 1 if all vary alike)",
+            ),
         )
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 Alternative = Literal["two-sided", "greater", "less"]
 """The alternative hypothesis: any difference, one above zero, or one below zero."""
 Interval = tuple[float, float]
+IntervalFunction = Callable[[float], "Interval | None"]
+"""Returns the interval at a confidence level."""
 
 CONFIDENCE = 0.95
 NEEDS_STATSMODELS = 'needs `pip install "fairtrial[stats]"`'
@@ -50,6 +52,9 @@ class Finding:
         be equal or differ in the other direction; None where the estimate has the direction
     p_opposite: p value of the opposite alternative, for one-sided tests
     notes: assumptions and caveats that a reader should know
+    bounds_df: degrees of freedom of the bounds, if they are not those of a t or F statistic
+    interval_by, bounds_by: compute interval and bounds at other confidence levels; by default they
+        are rescaled by quantiles of Student's t or of the normal distribution
     """
 
     method: str
@@ -67,6 +72,9 @@ class Finding:
     rank_direction: float | None = None
     p_opposite: float | None = None
     notes: tuple[str, ...] = ()
+    bounds_df: float | None = None
+    interval_by: IntervalFunction | None = field(default=None, repr=False, compare=False)
+    bounds_by: IntervalFunction | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.p):
@@ -81,6 +89,46 @@ class Finding:
     def with_notes(self, *notes: str) -> Finding:
         """Return a copy with further notes; empty notes are dropped."""
         return replace(self, notes=(*self.notes, *(note for note in notes if note)))
+
+    def interval_at(self, confidence: float) -> Interval | None:
+        """Return the two-sided interval of the estimate at a confidence level."""
+        if self.interval is None or confidence == CONFIDENCE:
+            return self.interval
+        if self.interval_by is not None:
+            return finite_interval(self.interval_by(confidence))
+        return rescale_interval(self.interval, self.interval_df, confidence)
+
+    def bounds_at(self, confidence: float) -> Interval | None:
+        """Return the two-sided interval of the difference of means at a confidence level."""
+        if self.bounds is None or confidence == CONFIDENCE:
+            return self.bounds
+        if self.bounds_by is not None:
+            return finite_interval(self.bounds_by(confidence))
+        return rescale_interval(self.bounds, self.interval_df, confidence)
+
+    @property
+    def interval_df(self) -> float | None:
+        """Degrees of freedom of the bounds; None if they are those of a normal distribution."""
+        if self.bounds_df is not None:
+            return self.bounds_df
+        return self.df[-1] if self.df and self.statistic_name in ("t", "F") else None
+
+
+def rescale_interval(interval: Interval, df: float | None, confidence: float) -> Interval:
+    """Convert a symmetric 95% interval to another confidence level.
+
+    Args:
+        interval: the 95% interval.
+        df: degrees of freedom of Student's t; None for the normal distribution.
+        confidence: the new level.
+    """
+    from scipy import stats
+
+    distribution = stats.norm() if df is None else stats.t(df)
+    levels = (0.5 + confidence / 2, 0.5 + CONFIDENCE / 2)
+    ratio = float(distribution.ppf(levels[0]) / distribution.ppf(levels[1]))
+    middle, half = (interval[0] + interval[1]) / 2, (interval[1] - interval[0]) / 2
+    return (middle - ratio * half, middle + ratio * half)
 
 
 def finite(value: Any) -> float | None:

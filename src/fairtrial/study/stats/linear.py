@@ -7,26 +7,26 @@ product of two such terms is the difference of differences.
 References::
 
     Scheffé (1959), The analysis of variance
-    MacKinnon and White (1985), J. Econometrics 29, 305-325: HC3 standard errors
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
+from fairtrial.study.stats.cells import TermEstimate
 from fairtrial.study.stats.finding import (
     CONFIDENCE,
     Alternative,
     Finding,
     UntestableError,
-    require_statsmodels,
     sample_sd,
     suppress_warnings,
     t_inference,
     tost_p_value,
 )
+from fairtrial.study.stats.robust_errors import contrast_cells, estimate_by_hc3
 
 if TYPE_CHECKING:
     from fairtrial.study.stats.finding import Codes, Values
@@ -47,7 +47,7 @@ class SlopeFit:
 def fit_slope(
     x: Values, y: Values, span: float, alternative: Alternative = "two-sided", margin: float = 0.0
 ) -> SlopeFit:
-    """Fit a straight line and test its slope.
+    """Fit a straight line and test its slope; the variance may change along the line.
 
     Args:
         x: predictor values.
@@ -60,37 +60,22 @@ def fit_slope(
         UntestableError: for fewer than three points, a constant x, or an exact line.
     """
     import numpy as np
-    from scipy import stats
 
     if len(x) < 3:
         raise UntestableError(f"a line through {len(x)} points leaves nothing to judge it by")
     if sample_sd(x) == 0:
         raise UntestableError("all runs have the same x")
     with suppress_warnings():
-        line = stats.linregress(x / span, y)
-        df = len(x) - 2
-        residuals = y - (line.intercept + line.slope * (x / span))
-        sd = float(np.sqrt(np.sum(residuals**2) / df))
-        if sd <= 1e-12 * float(np.max(np.abs(y))):
-            raise UntestableError("the values lie on a line exactly, or don't vary")
-        p, opposite, interval = t_inference(line.slope, line.stderr, df, alternative)
-        if margin:
-            p, opposite = tost_p_value(line.slope, line.stderr, df, margin), None
-        finding = Finding(
-            method=f"{'two one-sided tests (TOST) of a' if margin else 'regression'} slope",
-            p=p,
-            statistic_name="t",
-            statistic=line.slope / line.stderr,
-            df=(df,),
-            estimate=line.slope,
-            estimate_of="rise of the line over the range",
-            interval=interval,
-            bounds=interval,
-            effect_name="r",
-            effect_size=line.rvalue,
-            p_opposite=opposite,
-        )
-    return SlopeFit(finding, sd)
+        fit = fit_ols(y, [(x / span)[:, None]], robust=True)
+        finding = wald_test(fit, "regression slope (HC3 errors)", alternative, margin)
+    residual_sd = float(np.sqrt(fit.residual_variance))
+    finding = replace(
+        finding,
+        estimate_of="rise of the line over the range",
+        effect_name="r",
+        effect_size=float(np.corrcoef(x, y)[0, 1]),
+    )
+    return SlopeFit(finding, residual_sd)
 
 
 def correlation(
@@ -166,16 +151,12 @@ def interaction_columns(first: Values, second: Values) -> Values:
 class LinearFit:
     """A fitted linear model.
 
-    result: the results object of statsmodels
-    first: index of the first coefficient of the tested term
-    width: number of coefficients of the tested term
-    df: residual degrees of freedom
+    term: the coefficients of the tested term, and how they are tested
+    residual_variance: variance of the residuals
     """
 
-    result: Any
-    first: int
-    width: int
-    df: float
+    term: TermEstimate
+    residual_variance: float
 
 
 def fit_ols(y: Values, terms: Sequence[Values], *, robust: bool) -> LinearFit:
@@ -184,31 +165,47 @@ def fit_ols(y: Values, terms: Sequence[Values], *, robust: bool) -> LinearFit:
     Args:
         y: response values.
         terms: columns of each term; the first term is the one to be tested.
-        robust: use HC3 standard errors, which allow for unequal variances.
+        robust: allow for unequal variances. A model with a parameter for each combination of
+            levels is tested as a contrast of cell means (`stats.cells`), any other one by HC3
+            standard errors with the degrees of freedom of Bell and McCaffrey.
 
     Raises:
-        UntestableError: if statsmodels is not installed, there are too few runs, terms are
-            collinear, the fit is exact, or (with `robust`) a coefficient depends on a single run.
+        UntestableError: if there are too few runs, terms are collinear, the fit is exact, or (with
+            `robust`) a coefficient depends on a single run.
     """
     import numpy as np
-
-    require_statsmodels()
-    from statsmodels.regression.linear_model import OLS
 
     exog = design_matrix(terms)
     df = len(y) - exog.shape[1]
     if df < 1:
         raise UntestableError(f"{len(y)} runs are too few for a model of {exog.shape[1]} terms")
+    tested = slice(1, 1 + terms[0].shape[1])
     with suppress_warnings():
-        model = OLS(y, exog)
-        plain = model.fit()
-        if float(np.sqrt(plain.mse_resid)) <= 1e-12 * float(np.max(np.abs(y), initial=0.0)):
-            raise UntestableError("the values don't vary within the groups")
-        if robust and float(plain.get_influence().hat_matrix_diag.max()) > 1 - 1e-9:
+        basis, triangle = np.linalg.qr(exog)
+        weights = np.linalg.solve(triangle, basis.T)[tested]
+        residuals = y - basis @ (basis.T @ y)
+        variance = float(residuals @ residuals) / df
+        if np.sqrt(variance) <= 1e-12 * float(np.max(np.abs(y), initial=0.0)):
+            raise UntestableError("the values don't vary around the model")
+        estimates = weights @ y
+        if not robust:
+            scale = 1 / len(estimates)
+            term = TermEstimate(estimates, variance * (weights @ weights.T), df, scale)
+            return LinearFit(term, variance)
+        if rests_on_single_run(terms):
             raise UntestableError("some term of the model rests on a single run")
-        return LinearFit(
-            model.fit(cov_type="HC3", use_t=True) if robust else plain, 1, terms[0].shape[1], df
+        term = contrast_cells(y, exog, tested) or estimate_by_hc3(
+            estimates, weights, basis, residuals
         )
+        return LinearFit(term, variance)
+
+
+def rests_on_single_run(terms: Sequence[Values]) -> bool:
+    """Return whether some run alone decides about a coefficient of the model."""
+    import numpy as np
+
+    basis, _ = np.linalg.qr(design_matrix(terms))
+    return bool(np.max(np.sum(basis**2, axis=1)) > 1 - 1e-9)
 
 
 def design_matrix(terms: Sequence[Values]) -> Values:
@@ -238,22 +235,16 @@ def wald_test(
         alternative: the alternative hypothesis, for a single column.
         margin: if above 0, test that a single coefficient lies within ±margin (TOST).
     """
-    import numpy as np
+    from scipy import stats
 
+    term = fit.term
     with suppress_warnings():
-        if fit.width > 1:
-            restrictions = np.eye(len(fit.result.params))[fit.first : fit.first + fit.width]
-            result = fit.result.f_test(restrictions)
-            return Finding(
-                method=method,
-                p=float(result.pvalue),
-                statistic_name="F",
-                statistic=float(np.squeeze(result.fvalue)),
-                df=(result.df_num, result.df_denom),
-            )
-        estimate = float(fit.result.params[fit.first])
-        error = float(fit.result.bse[fit.first])
-        return coefficient_test(estimate, error, fit.df, method, alternative, margin)
+        if len(term.estimates) > 1:
+            df = (len(term.estimates), term.df)
+            f = term.wald_f()
+            return Finding(method, stats.f.sf(f, *df), "F", f, df)
+        estimate, error = float(term.estimates[0]), float(term.covariance[0, 0]) ** 0.5
+        return coefficient_test(estimate, error, term.df, method, alternative, margin)
 
 
 def coefficient_test(

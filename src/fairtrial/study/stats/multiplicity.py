@@ -39,6 +39,23 @@ def adjust_p(p_values: Sequence[float], policy: str) -> list[float]:
     return _POLICIES[name](list(p_values)) if p_values else []
 
 
+def interval_error_rate(p_adjusted: Sequence[float], policy: str, alpha: float) -> float:
+    """Return the error rate of each confidence interval of a family of tests.
+
+    Intervals are simultaneous for Bonferroni and Holm. For Benjamini and Hochberg the share of
+    rejected hypotheses whose interval misses is controlled (Benjamini and Yekutieli 2005).
+
+    Args:
+        p_adjusted: adjusted p values of the family.
+        policy: canonical name of the policy.
+        alpha: error rate of the family.
+    """
+    if policy == "none" or not p_adjusted:
+        return alpha
+    rejected = sum(p < alpha for p in p_adjusted) if policy == "bh" else 1
+    return alpha * max(1, rejected) / len(p_adjusted)
+
+
 def policy_name(name: str) -> str:
     """Return the canonical name of a policy; an unknown name is returned in normalized form."""
     normalized = name.strip().lower().replace("-", "_").replace(" ", "_")

@@ -21,7 +21,6 @@ from fairtrial.study.stats.finding import (
     UntestableError,
     check_group_sizes,
     finite,
-    has_statsmodels,
     pooled_sd,
     require_statsmodels,
     suppress_warnings,
@@ -30,10 +29,11 @@ from fairtrial.study.stats.finding import (
 if TYPE_CHECKING:
     from fairtrial.study.stats.finding import Values
 
+MIN_INTERVAL_RUNS = 4
+"""Smaller groups get no interval."""
 MAX_BARNARD_RUNS = 400
 """Barnard's test of more runs takes minutes."""
 ODDS = "odds ratio"
-NO_INTERVAL = "the interval of a difference of proportions needs `fairtrial[stats]`"
 
 
 def is_binary(values: Values) -> bool:
@@ -101,11 +101,11 @@ def _exact_test(
     _check_binary((left, right))
     table = [_count_outcomes(left), _count_outcomes(right)]
     with suppress_warnings():
-        interval = _newcombe_interval(table)
+        interval = _newcombe_interval(table, CONFIDENCE)
         result = test(table, alternative)
         opposite = {"greater": "less", "less": "greater"}.get(alternative)
         odds = stats.contingency.odds_ratio(table)
-        notes = [] if has_statsmodels() else [NO_INTERVAL]
+        notes = []
         if statistic_name == ODDS and finite(result.statistic) is None:
             notes.append("the odds ratio is infinite: in one group all runs, or none, are a yes")
         return Finding(
@@ -118,6 +118,8 @@ def _exact_test(
             estimate_of="difference of proportions",
             interval=interval,
             bounds=interval,
+            interval_by=lambda confidence: _newcombe_interval(table, confidence),
+            bounds_by=lambda confidence: _newcombe_interval(table, confidence),
             effect_name=ODDS,
             effect_size=odds.statistic,
             effect_interval=odds.confidence_interval(CONFIDENCE),
@@ -212,7 +214,7 @@ def tost_proportions(left: Values, right: Values, margin: float) -> Finding:
 
     table = [_count_outcomes(left), _count_outcomes(right)]
     with suppress_warnings():
-        interval = _newcombe_interval(table)
+        interval = _newcombe_interval(table, CONFIDENCE)
         result = tost_proportions_2indep(
             table[0][0], len(left), table[1][0], len(right), -margin, margin, method="score"
         )
@@ -225,6 +227,8 @@ def tost_proportions(left: Values, right: Values, margin: float) -> Finding:
             estimate_of="difference of proportions",
             interval=interval,
             bounds=interval,
+            interval_by=lambda confidence: _newcombe_interval(table, confidence),
+            bounds_by=lambda confidence: _newcombe_interval(table, confidence),
             effect_name="Cohen's d",
             effect_size=_cohens_d(left, right),
         )
@@ -252,14 +256,23 @@ def _count_outcomes(values: Values) -> list[int]:
     return [ones, len(values) - ones]
 
 
-def _newcombe_interval(table: list[list[int]]) -> Interval | None:
-    """Return Newcombe's interval of the difference; None if statsmodels is not installed."""
-    if not has_statsmodels():
-        return None
-    from statsmodels.stats.proportion import confint_proportions_2indep
+def _newcombe_interval(table: list[list[int]], confidence: float) -> Interval | None:
+    """Return Newcombe's interval of the difference of two proportions; None for tiny groups.
 
-    (ones1, zeros1), (ones2, zeros2) = table
-    low, high = confint_proportions_2indep(
-        ones1, ones1 + zeros1, ones2, ones2 + zeros2, method="newcomb", alpha=1 - CONFIDENCE
+    It combines the Wilson intervals of the two proportions.
+    """
+    from scipy import stats
+
+    runs = [sum(row) for row in table]
+    if min(runs) < MIN_INTERVAL_RUNS:
+        return None
+    (low1, high1), (low2, high2) = (
+        stats.binomtest(row[0], sum(row)).proportion_ci(confidence, method="wilson")
+        for row in table
     )
-    return (float(low), float(high))
+    first, second = (row[0] / sum(row) for row in table)
+    difference = first - second
+    return (
+        float(difference - ((first - low1) ** 2 + (high2 - second) ** 2) ** 0.5),
+        float(difference + ((high1 - first) ** 2 + (second - low2) ** 2) ** 0.5),
+    )

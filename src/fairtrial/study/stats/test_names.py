@@ -42,13 +42,13 @@ NAMED_TESTS = (
     NamedTest(
         "difference_in_means",
         "the test that fits the claim: Welch's t for two levels (Fisher's for yes/no outcomes), "
-        "Welch's ANOVA for more (the plain one without statsmodels), a regression slope for "
-        "numbers sampled from a range, an interaction for a moderation",
+        "Welch's ANOVA for more, a regression slope for numbers sampled from a range, an "
+        "interaction for a moderation",
         ("mean_difference", "difference", "default"),
     ),
     NamedTest(
         "welch_t",
-        "Welch's t test",
+        "Welch's t test; for small groups with a permutation test beside it (the larger p)",
         ("welch", "welch_t_test", "t_test", "ttest", "t", "two_sample_t", "independent_t"),
     ),
     NamedTest(
@@ -58,7 +58,7 @@ NAMED_TESTS = (
     ),
     NamedTest(
         "paired_t",
-        "paired t test (repeated-measures ANOVA for more than two levels)",
+        "paired t test (repeated-measures ANOVA for more than two levels, by Greenhouse-Geisser)",
         ("paired_t_test", "ttest_rel", "dependent_t", "repeated_measures_anova", "rm_anova"),
     ),
     NamedTest(
@@ -66,12 +66,22 @@ NAMED_TESTS = (
         "Wilcoxon's signed-rank test of pairs (Friedman's for more than two levels)",
         ("wilcoxon_signed_rank", "signed_rank", "friedman"),
     ),
-    NamedTest("anova", "one-way analysis of variance", ("one_way_anova", "oneway_anova", "f_test")),
+    NamedTest(
+        "anova",
+        "one-way analysis of variance by Welch's method: variances may differ",
+        ("one_way_anova", "oneway_anova", "f_test"),
+    ),
     NamedTest("welch_anova", "Welch's analysis of variance"),
+    NamedTest(
+        "classic_anova",
+        "Fisher's one-way analysis of variance, which assumes equal variances",
+        ("fisher_anova",),
+    ),
     NamedTest("kruskal_wallis", "Kruskal-Wallis test of ranks", ("kruskal",)),
     NamedTest(
         "factorial_anova",
-        "analysis of variance of all the claim's variables and their interactions",
+        "analysis of variance of all the claim's variables and their interactions; variances may "
+        "differ",
         ("two_way_anova", "anova_two_way", "three_way_anova", "interaction", "moderation"),
     ),
     NamedTest(
@@ -86,7 +96,7 @@ NAMED_TESTS = (
     ),
     NamedTest(
         "equivalence",
-        "two one-sided Welch tests within plus and minus the minimum effect",
+        "two one-sided Welch tests of the means within plus and minus the minimum effect",
         ("tost", "equivalence_test", "two_one_sided_tests"),
     ),
     NamedTest(

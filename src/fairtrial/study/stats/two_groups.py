@@ -1,7 +1,7 @@
 """Two-sample tests: independent or paired, of means or ranks, of difference or equivalence.
 
 Differences are of the first group minus the second. Intervals are two-sided, also for one-sided
-tests.
+tests. Equivalence is about means, whatever test is named.
 
 References::
 
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 TwoSampleTest = Callable[["Values", "Values", Alternative], Finding]
 
 RESAMPLES = 2_000
+MIN_MEDIAN_SIZE = 6
+"""Smaller groups get no interval of ranks and medians: no 95% interval of a median exists."""
 MAX_BOOTSTRAP_SIZE = 20_000
 """Larger groups get no bootstrap interval: it would take minutes."""
 MAX_BCA_SIZE = 1_000
@@ -142,6 +144,7 @@ def mann_whitney_u(left: Values, right: Values, alternative: Alternative = "two-
     check_group_sizes((left, right))
     if sample_sd(np.concatenate((left, right))) == 0:
         raise UntestableError(f"every value is {left[0]:g}")
+    means = _test_means(welch_t_test, left, right)
     with suppress_warnings():
         result = stats.mannwhitneyu(left, right, alternative=alternative)
         opposite = _OPPOSITE.get(alternative)
@@ -153,8 +156,10 @@ def mann_whitney_u(left: Values, right: Values, alternative: Alternative = "two-
             statistic=result.statistic,
             estimate=float(np.median(left) - np.median(right)),
             estimate_of="difference of medians",
-            interval=_median_interval(left, right),
-            bounds=_mean_bounds(welch_t_test, left, right),
+            interval=_median_interval(left, right, CONFIDENCE),
+            interval_by=lambda confidence: _median_interval(left, right, confidence),
+            bounds=None if means is None else means.bounds,
+            bounds_df=None if means is None else means.df[0],
             effect_name="rank-biserial r",
             effect_size=2 * p_larger - 1,
             rank_direction=2 * p_larger - 1,
@@ -184,6 +189,7 @@ def wilcoxon_signed_rank(
     differences = _differences(left, right)
     if not np.any(differences):
         raise UntestableError("the two values of every pair are the same")
+    means = _test_means(paired_t_test, left, right)
     with suppress_warnings():
         result = stats.wilcoxon(differences, alternative=alternative)
         opposite = _OPPOSITE.get(alternative)
@@ -199,7 +205,9 @@ def wilcoxon_signed_rank(
             estimate=float(np.median(differences)),
             estimate_of="median of the differences",
             interval=median.confidence_interval(CONFIDENCE),
-            bounds=_mean_bounds(paired_t_test, left, right),
+            interval_by=median.confidence_interval,
+            bounds=None if means is None else means.bounds,
+            bounds_df=None if means is None else means.df[0],
             effect_name="rank-biserial r",
             effect_size=rank_biserial,
             rank_direction=rank_biserial,
@@ -210,22 +218,25 @@ def wilcoxon_signed_rank(
 
 
 def tost(test: TwoSampleTest, left: Values, right: Values, margin: float) -> Finding:
-    """Two one-sided tests (TOST) of equivalence: the groups differ by less than `margin`.
+    """Two one-sided tests (TOST) of equivalence: the means differ by less than `margin`.
 
-    Shifts the first group by plus and minus the margin and applies `test` to each.
+    Shifts the first group by plus and minus the margin and applies `test` to each. A rank test is
+    replaced by a t test: groups whose ranks are alike may have means that differ by more than the
+    margin.
 
     Args:
-        test: the two-sample test to apply.
+        test: the two-sample test that was asked for.
         left: values of the first group.
         right: values of the second group.
         margin: the equivalence margin, in the units of the values.
 
     Raises:
-        UntestableError: if `test` can't use the data, or it is a rank test and the values are too
-            coarse for the margin.
+        UntestableError: if the test can't use the data.
     """
+    notes: tuple[str, ...] = ()
     if test in (mann_whitney_u, wilcoxon_signed_rank):
-        _check_resolution(left, right, margin)
+        test = welch_t_test if test is mann_whitney_u else paired_t_test
+        notes = ("the margin is a difference of means, which ranks can't test: means are compared",)
     two_sided = test(left, right, "two-sided")
     lower = test(left + margin, right, "greater")
     upper = test(left - margin, right, "less")
@@ -237,19 +248,8 @@ def tost(test: TwoSampleTest, left: Values, right: Values, margin: float) -> Fin
         statistic=weaker.statistic,
         df=weaker.df,
         p_opposite=None,
+        notes=(*two_sided.notes, *notes),
     )
-
-
-def _check_resolution(left: Values, right: Values, margin: float) -> None:
-    """Raise `UntestableError` if values are so coarse that a shift turns every tie into a win."""
-    import numpy as np
-
-    steps = np.diff(np.unique(np.concatenate((left, right))))
-    if len(steps) and margin < 2 * float(steps.min()):
-        raise UntestableError(
-            f"the values move in steps of {steps.min():.3g}, too coarse for ranks to show a "
-            f"difference within ±{margin:.3g}; welch_t and paired_t can"
-        )
 
 
 def _differences(left: Values, right: Values) -> Values:
@@ -264,10 +264,10 @@ def _differences(left: Values, right: Values) -> Values:
     return differences
 
 
-def _mean_bounds(test: TwoSampleTest, left: Values, right: Values) -> Interval | None:
-    """Return the interval of the difference of means; None if a t test can't use the values."""
+def _test_means(test: TwoSampleTest, left: Values, right: Values) -> Finding | None:
+    """Return a t test of the difference of means; None if it can't use the values."""
     try:
-        return test(left, right, "two-sided").bounds
+        return test(left, right, "two-sided")
     except UntestableError:
         return None
 
@@ -275,9 +275,9 @@ def _mean_bounds(test: TwoSampleTest, left: Values, right: Values) -> Interval |
 def _rank_interval(left: Values, right: Values) -> Interval | None:
     """Return the interval of the rank-biserial correlation, by Brunner and Munzel's method.
 
-    None if statsmodels is not installed.
+    None for small groups, and if statsmodels is not installed.
     """
-    if not has_statsmodels():
+    if min(len(left), len(right)) < MIN_MEDIAN_SIZE or not has_statsmodels():
         return None
     from statsmodels.stats.nonparametric import rank_compare_2indep
 
@@ -285,8 +285,8 @@ def _rank_interval(left: Values, right: Values) -> Interval | None:
     return (max(-1.0, 2 * float(low) - 1), min(1.0, 2 * float(high) - 1))
 
 
-def _median_interval(left: Values, right: Values) -> Interval | None:
-    """Return a bootstrap interval of the difference of medians; None for very large groups.
+def _median_interval(left: Values, right: Values, confidence: float) -> Interval | None:
+    """Return a bootstrap interval of the difference of medians; None for small and huge groups.
 
     The generator has a fixed seed, so that the same values give the same interval.
     """
@@ -294,7 +294,7 @@ def _median_interval(left: Values, right: Values) -> Interval | None:
     from scipy import stats
 
     size = max(len(left), len(right))
-    if size > MAX_BOOTSTRAP_SIZE:
+    if size > MAX_BOOTSTRAP_SIZE or min(len(left), len(right)) < MIN_MEDIAN_SIZE:
         return None
 
     def difference(first: Values, second: Values, axis: int) -> Values:
@@ -306,7 +306,7 @@ def _median_interval(left: Values, right: Values) -> Interval | None:
         (left, right),
         difference,
         n_resamples=RESAMPLES,
-        confidence_level=CONFIDENCE,
+        confidence_level=confidence,
         method="BCa" if size <= MAX_BCA_SIZE else "percentile",
         batch=max(1, 1_000_000 // size),
         vectorized=True,

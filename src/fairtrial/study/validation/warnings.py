@@ -1,4 +1,4 @@
-"""Warnings about terms that the analysis doesn't support, and settings that have no effect."""
+"""Warnings: unsupported terms, settings without effect, claims without a correction."""
 
 from __future__ import annotations
 
@@ -6,10 +6,18 @@ from collections.abc import Iterator, Sequence
 
 from fairtrial.core import FieldPath, Mistake, did_you_mean
 from fairtrial.study.design.runs import REPLICATED_BY_RUNS
+from fairtrial.study.hypotheses.planned_tests import select_outcomes
 from fairtrial.study.model.factors import DesignKind
-from fairtrial.study.model.hypotheses import AGGREGATIONS, COMPARISON_POLICIES, SOURCE_TABLES
+from fairtrial.study.model.hypotheses import (
+    AGGREGATIONS,
+    COMPARISON_POLICIES,
+    SOURCE_TABLES,
+    AnalysisPlan,
+    HypothesisKind,
+)
 from fairtrial.study.model.study import Study
-from fairtrial.study.stats.multiplicity import is_policy
+from fairtrial.study.power.hypothesis_power import ALPHA
+from fairtrial.study.stats.multiplicity import is_policy, policy_name
 from fairtrial.study.stats.test_names import (
     MISSING_DATA_POLICIES,
     find_test,
@@ -46,6 +54,48 @@ def find_unknown_terms(study: Study) -> Iterator[Mistake]:
         policy = plan.multiple_comparison_policy
         if not is_policy(policy):
             yield _warn_of_term((*at, "multiple_comparison_policy"), policy, COMPARISON_POLICIES)
+
+
+def find_uncorrected_claims(study: Study) -> Iterator[Mistake]:
+    """Yield a warning for each plan whose claims are not corrected for their number.
+
+    Plans with different corrections control their errors separately, which is a warning, too.
+    """
+    policies = [policy_name(plan.multiple_comparison_policy) for plan in study.analysis_plans]
+    corrected = sorted({policy for policy in policies if policy != "none" and is_policy(policy)})
+    claims = [_count_claims(study, plan) for plan in study.analysis_plans]
+    uncorrected = sum(
+        count for count, policy in zip(claims, policies, strict=True) if policy == "none"
+    )
+    for i, (count, policy) in enumerate(zip(claims, policies, strict=True)):
+        at = ("analysis_plans", i, "multiple_comparison_policy")
+        if policy == "none" and uncorrected > 1 and count:
+            error = 1 - (1 - ALPHA) ** uncorrected
+            yield Mistake(
+                at,
+                f"{uncorrected} claims are tested without a correction: if none holds, the chance "
+                f"that some is supported is up to {error:.0%}",
+                "holm, the default, keeps it at 5%",
+            )
+    if len(corrected) > 1:
+        index = policies.index(corrected[1])
+        yield Mistake(
+            ("analysis_plans", index, "multiple_comparison_policy"),
+            f"plans use different corrections ({', '.join(corrected)}): each keeps its own error "
+            "rate, not that of the study",
+            "one policy for all plans does",
+        )
+
+
+def _count_claims(study: Study, plan: AnalysisPlan) -> int:
+    """Return the number of claims that a plan decides: one for each hypothesis and outcome."""
+    claims = [
+        claim
+        for claim in study.hypotheses
+        if claim.hypothesis_id in plan.hypothesis_ids
+        and claim.kind not in (HypothesisKind.EXPLORATORY, HypothesisKind.MEDIATION)
+    ]
+    return sum(len(select_outcomes(study, claim, plan)) for claim in claims)
 
 
 def find_unused_settings(study: Study) -> Iterator[Mistake]:
