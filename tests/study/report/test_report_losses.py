@@ -94,7 +94,7 @@ def test_few_losses_that_could_not_turn_the_verdict_are_only_noted():
     study = make_study(run_budget=RunBudget(replicates=10))
     test = judge_with_losses(study, noisy(fancy=3.0), "broken", low=1)
     assert test.verdict is TestVerdict.SUPPORTED
-    assert test.why == "a difference was found"
+    assert test.why == "fancy is higher than plain"
     assert any("they would not change the verdict" in note for note in test.notes)
     assert test.losses.is_harmless
     assert test.losses.worst_case == "supported"

@@ -108,7 +108,7 @@ def test_the_report_begins_with_the_verdict_and_its_numbers():
     verdict = next(line for line in lines if line.startswith("- `h1`"))
     assert lines.index(verdict) < 8
     assert "**supported** (`score` by `arm`)" in verdict
-    assert "a difference was found. fancy is higher than plain; fancy − plain = +" in verdict
+    assert "fancy is higher than plain. fancy − plain = +" in verdict
     method = "t test of the differences of 4 problems; n = 4 problems × 5 runs per level"
     assert re.search(rf"\+\d.*\[.*\]; p = 0.00\d+, {method}", verdict)
 

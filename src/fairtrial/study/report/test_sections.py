@@ -67,7 +67,8 @@ def _short_results(test: HypothesisTest) -> Iterator[str]:
     if test.verdict is TestVerdict.NOT_TESTED:
         return
     if test.estimate is not None:
-        if direction := describe_direction(test):
+        direction = describe_direction(test)
+        if direction and direction not in test.why:
             yield escape_markdown(direction)
         yield f"{escape_markdown(test.difference)} = {_format_estimate(test)}"
     elif test.effect_size is not None:
@@ -203,7 +204,7 @@ def _test_lines(test: HypothesisTest) -> Iterator[str]:
     if test.minimum_effect:
         yield f"smallest effect of interest: {escape_markdown(test.minimum_effect)}"
     for line in (describe_direction(test), describe_exclusions(test)):
-        if line:
+        if line and line not in test.why:
             yield escape_markdown(line)
 
 
