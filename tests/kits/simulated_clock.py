@@ -16,7 +16,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fairtrial.arena.timing.stats.sequential import LOOKS, Claim, intervals
+from fairtrial.arena.timing.stats.autocorrelation import widened_intervals
+from fairtrial.arena.timing.stats.sequential import LOOKS, Claim
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -191,7 +192,7 @@ def judge(statistics: Values, ratio: float, *, alpha: float, min_effect: float) 
 def stop(statistics: Values, *, alpha: float, min_effect: float) -> Stops:
     """Run each comparison up to the first look that decides, or to its last session.
 
-    This equals `interim_look` after 6, 10, 16, ... sessions and after the last, vectorized.
+    This equals `session_look` after 6, 10, 16, ... sessions and after the last, vectorized.
     """
     import numpy as np
 
@@ -204,7 +205,7 @@ def stop(statistics: Values, *, alpha: float, min_effect: float) -> Stops:
         if count < LOOKS[0] or not len(going):
             break
         taken = statistics[going, :count]
-        lower, upper = intervals(taken, alpha)
+        lower, upper = widened_intervals(taken, alpha)
         code = np.select([(-margin < lower) & (upper < margin), upper < 0, lower > 0], [1, 2, 3])
         sessions[going], claims[going] = count, code
         mean[going], low[going], high[going] = np.mean(taken, axis=1), lower, upper

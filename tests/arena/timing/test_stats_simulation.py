@@ -27,7 +27,8 @@ from simulated_clock import (
 )
 
 from fairtrial.arena import LOOKS
-from fairtrial.arena.timing.stats.sequential import adopt, interim_look, next_look
+from fairtrial.arena.timing.stats.autocorrelation import session_look
+from fairtrial.arena.timing.stats.sequential import adopt, next_look
 from fairtrial.arena.timing.stats.session_ratio import session_statistic
 
 RUNS = 1_500
@@ -118,7 +119,7 @@ def test_the_rule_for_many_is_the_rule_for_one(most, min_effect):
         sessions = 0
         while True:
             sessions = min(next_look(sessions) or most, most)
-            found = interim_look(list(values[:sessions]), alpha=0.05, min_effect=min_effect)
+            found = session_look(list(values[:sessions]), alpha=0.05, min_effect=min_effect)
             if found.is_decided or sessions == most:
                 break
         assert ends.sessions[row] == found.sessions
@@ -134,7 +135,7 @@ def test_adopting_many_is_adopting_one():
     statistics = draw_statistics(NOISES["process"], 80, SEED, 6)
     found = judge(statistics, 1.02, alpha=0.05, min_effect=MIN_EFFECT)
     looks = [
-        interim_look(v - math.log(1.02), alpha=0.05, min_effect=MIN_EFFECT) for v in statistics
+        session_look(v - math.log(1.02), alpha=0.05, min_effect=MIN_EFFECT) for v in statistics
     ]
     assert found.adopt == np.mean([adopt(look, MIN_EFFECT) for look in looks])
     assert 0 < found.adopt < 1

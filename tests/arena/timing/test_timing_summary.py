@@ -10,7 +10,8 @@ from clock_kit import make_replicates, make_session
 from hypothesis import given, strategies as st
 
 from fairtrial.arena import Pair, Session, Verdict, estimate_text, ratio_text
-from fairtrial.arena.timing.stats.sequential import adopt, interim_look
+from fairtrial.arena.timing.stats.autocorrelation import session_look
+from fairtrial.arena.timing.stats.sequential import adopt
 from fairtrial.arena.timing.summary import replicate_statistics, summarize
 
 RULES = {"alpha": 0.05, "min_effect": 0.02}
@@ -274,7 +275,7 @@ def test_samples_alone_give_the_same_verdict_again(pairs):
 @given(logs)
 def test_a_measurement_says_what_the_statistics_say(drawn):
     found = summarize(make_replicates(drawn), **RULES)
-    seen = interim_look(replicate_statistics(make_replicates(drawn)), **RULES)
+    seen = session_look(replicate_statistics(make_replicates(drawn)), **RULES)
     assert found.verdict.value == seen.claim.value
     assert found.adopt == adopt(seen, RULES["min_effect"])
     assert not found.adopt or found.verdict == Verdict.FASTER
