@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from fairtrial.arena import LOOKS
-from fairtrial.arena.timing.stats.autocorrelation import session_look
 from fairtrial.arena.timing.stats.race import Heat, Race, RaceEnd
 from fairtrial.arena.timing.stats.race_field import Field, RunnerState
-from fairtrial.arena.timing.stats.sequential import Claim
+from fairtrial.arena.timing.stats.sequential import Claim, interim_look
 
 ALPHA, MIN_EFFECT = 0.05, 0.02
 MARGIN = math.log1p(MIN_EFFECT)
@@ -102,7 +101,7 @@ def test_16_candidates_take_a_third_of_the_sessions_and_the_same_winner() -> Non
 def decide_alone(tape: Sequence[float]) -> int:
     """After how many sessions the sequential test of one candidate among 16 is decided."""
     for at in LOOKS:
-        if session_look(tape[:at], alpha=ALPHA / 16, min_effect=MIN_EFFECT).is_decided:
+        if interim_look(tape[:at], alpha=ALPHA / 16, min_effect=MIN_EFFECT).is_decided:
             return at
     return LOOKS[-1]
 
@@ -351,9 +350,9 @@ def test_there_is_no_peeking_between_looks() -> None:
     give(race, Heat(0, 3), tapes)
     at_look = race.standings[0]
     assert (at_look.sessions, at_look.look.sessions) == (9, 6)
-    assert at_look.look == session_look(tapes[0][:6], alpha=ALPHA / 2, min_effect=MIN_EFFECT)
+    assert at_look.look == interim_look(tapes[0][:6], alpha=ALPHA / 2, min_effect=MIN_EFFECT)
     race.stop()  # Now nothing more will come, and all there is counts.
-    assert race.standings[0].look == session_look(
+    assert race.standings[0].look == interim_look(
         tapes[0][:9], alpha=ALPHA / 2, min_effect=MIN_EFFECT
     )
 

@@ -27,24 +27,29 @@ class Contradiction:
     is_shown: bool
 
 
-def find_contradictions(timing: Timing) -> list[Contradiction]:
-    """Return what contradicts the gain of a benchmark; empty if nothing does.
+def find_contradictions(timing: Timing, overall: Verdict) -> list[Contradiction]:
+    """Return what contradicts a gain, in the figures of one benchmark; empty if nothing does.
 
-    Shown are a total whose interval is below 1, and a slowest tenth whose interval is below 1 with
-    an estimate below 1/1.1. A benchmark whose median is faster also needs a total that is faster.
+    overall: the verdict over all benchmarks; only `faster` can be contradicted
+
+    Shown are a total whose interval is below 1 and below the median's ratio, and a slowest tenth
+    whose interval is so, with an estimate below 1/1.1. A benchmark whose median is faster also
+    needs a total that is faster.
     """
-    if timing.verdict == Verdict.SLOWER or timing.estimate is None:
+    is_gain = overall == Verdict.FASTER and timing.verdict != Verdict.SLOWER
+    if not is_gain or timing.estimate is None:
         return []
     found = []
     total, tail = timing.total, timing.tail
+    least = min(1.0, timing.estimate.ratio)
     median = f"by the median it is {point_text(timing.estimate)}"
-    if total is not None and total.high < 1:
+    if total is not None and total.high < least:
         text = f"{median}, but in total it is slower than the base: {estimate_text(total)}"
         found.append(Contradiction(text, is_shown=True))
     elif total is not None and total.ratio <= 1 and timing.verdict == Verdict.FASTER:
         text = f"{median}, but in total no gain is shown: {estimate_text(total)}"
         found.append(Contradiction(text, is_shown=False))
-    if tail is not None and tail.high < 1 and tail.ratio < 1 / SLOWER_TAIL:
+    if tail is not None and tail.high < least and tail.ratio < 1 / SLOWER_TAIL:
         text = f"its slowest tenth of samples is slower than the base's: {estimate_text(tail)}"
         found.append(Contradiction(text, is_shown=True))
     if found and timing.slow_inputs:

@@ -14,12 +14,12 @@ from fairtrial.arena.model.timings import Estimate, Measurement
 from fairtrial.arena.model.verdicts import Reason, Rejection, Verdict
 from fairtrial.arena.slots.threads import NoRoomError, as_lab_error
 from fairtrial.arena.timing.bench import SessionBatch
-from fairtrial.arena.timing.contradictions import find_contradictions
+from fairtrial.arena.timing.contradictions import Contradiction, find_contradictions
 from fairtrial.arena.timing.stats.autocorrelation import session_look
 from fairtrial.arena.timing.stats.race import Race
 from fairtrial.arena.timing.stats.race_field import RunnerState, Standing
 from fairtrial.arena.timing.stats.ratio_text import estimate_text
-from fairtrial.arena.timing.stats.sequential import LOOKS, Claim, next_look
+from fairtrial.arena.timing.stats.sequential import LOOKS, next_look
 from fairtrial.arena.timing.summary import Replicate, replicate_statistics, summarize
 from fairtrial.core import FairtrialError
 
@@ -136,8 +136,7 @@ async def measure(
             replicate_statistics(record.replicates), alpha=rules.alpha, min_effect=rules.min_effect
         )
         is_spent = len(record.replicates) < goal or record.charged_s >= rules.budget_s
-        is_open = state.claim == Claim.FASTER and _is_contradicted(so_far)
-        if is_spent or (state.is_decided and not is_open):
+        if is_spent or (state.is_decided and not _find_contradictions(so_far)):
             break
     measured = record.summarize(rules, rules.alpha, *_budget_notes(record, rules))
     assert measured is not None
@@ -263,19 +262,21 @@ def _report(
     return measured
 
 
-def _is_contradicted(measured: Measurement | None) -> bool:
-    timings = () if measured is None else measured.timings
-    return any(find_contradictions(timing) for timing in timings)
+def _find_contradictions(measured: Measurement | None) -> list[Contradiction]:
+    """Return what contradicts a claimed gain, over all benchmarks."""
+    if measured is None:
+        return []
+    return [
+        contradiction
+        for timing in measured.timings
+        for contradiction in find_contradictions(timing, measured.verdict)
+    ]
 
 
 def _lasting_vetoes(measured: Measurement) -> tuple[str, ...]:
     """Return the vetoes that more sessions are not likely to lift."""
-    passing = {
-        contradiction.text
-        for timing in measured.timings
-        for contradiction in find_contradictions(timing)
-        if not contradiction.is_shown
-    }
+    contradictions = _find_contradictions(measured)
+    passing = {found.text for found in contradictions if not found.is_shown}
     return tuple(veto for veto in measured.vetoes if veto not in passing)
 
 

@@ -89,17 +89,18 @@ def summarize(
         _time(sessions, alpha, min_effect, limit)
         for sessions, limit in zip(by_benchmark, limits, strict=True)
     )
+    verdict = Verdict(look.claim.value)
     vetoes = tuple(
         veto
         for timing, sessions, limit in zip(timings, by_benchmark, limits, strict=True)
         for veto in (
             *_vetoes(timing, limit, has_others=len(timings) > 1),
             *_doubts(timing, sessions),
-            *(contradiction.text for contradiction in find_contradictions(timing)),
+            *(contradiction.text for contradiction in find_contradictions(timing, verdict)),
         )
     )
     return Measurement(
-        verdict=Verdict(look.claim.value),
+        verdict=verdict,
         estimate=_estimate(look, alpha),
         adopt=adopt(look, min_effect) and not vetoes,
         vetoes=vetoes,

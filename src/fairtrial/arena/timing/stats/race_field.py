@@ -3,8 +3,9 @@
 Bounds of how far a runner is behind a rival are one-sided and repeated: Welch's t over the first n
 sessions of both, for n in the looks, however many more one of them has. So the bounds don't depend
 on which runner gets how many sessions. The level of each look is that of the group-sequential test,
-which was computed for fewer degrees of freedom, and is slightly conservative here. Standard errors
-allow for autocorrelated sessions, as the intervals against the base do (`autocorrelation`).
+which was computed for fewer degrees of freedom, and is slightly conservative here. All bounds in a
+race assume independent sessions: they decide who is timed further, while verdicts, the winner's
+confirmation among them, come from intervals that allow for autocorrelated ones (`autocorrelation`).
 
 References::
 
@@ -20,8 +21,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import fmean
 
-from fairtrial.arena.timing.stats.autocorrelation import session_look, widening
-from fairtrial.arena.timing.stats.sequential import LEAST_SPREAD, SessionLook, nominal_level
+from fairtrial.arena.timing.stats.sequential import (
+    LEAST_SPREAD,
+    SessionLook,
+    interim_look,
+    nominal_level,
+)
 
 
 class RunnerState(StrEnum):
@@ -31,7 +36,7 @@ class RunnerState(StrEnum):
     CLOSE = "can't beat the leader by as much as matters"
     SLOWER = "slower than the leader"
     NO_FASTER = "no faster than the base by as much as matters"
-    EQUIVALENT = "equivalent to the base"
+    EQUIVALENT = "too close to the base to win"
     WITHDRAWN = "withdrawn"
 
 
@@ -100,7 +105,7 @@ class Field:
         statistics = self._statistics[runner]
         if not is_last and (done := self.looked(runner)):
             statistics = statistics[: self.looks[done - 1]]
-        return session_look(statistics, alpha=self._alphas[runner], min_effect=self._min_effect)
+        return interim_look(statistics, alpha=self._alphas[runner], min_effect=self._min_effect)
 
     def least_lag(self, runner: int, rival: int) -> float:
         """Return the highest lower bound, over all looks, of how much slower it is than a rival.
@@ -115,17 +120,13 @@ class Field:
 
 def _least_gap(mine: Sequence[float], other: Sequence[float], level: float) -> float:
     """Return Welch's one-sided lower bound of the difference of two means, equal sizes."""
-    import numpy as np
     from scipy.special import stdtrit
 
     mean, other_mean = fmean(mine), fmean(other)
     variance, other_variance = _variance(mine, mean), _variance(other, other_mean)
-    part = variance / (variance + other_variance)
-    df = (len(mine) - 1) / (part * part + (1 - part) * (1 - part))
-    # Wider for autocorrelated sessions; the degrees of freedom are those of the plain variances.
-    factor, other_factor = (float(each) for each in widening(np.asarray([mine, other])))
-    variance, other_variance = factor**2 * variance, other_factor**2 * other_variance
     total = variance + other_variance
+    part = variance / total
+    df = (len(mine) - 1) / (part * part + (1 - part) * (1 - part))
     return mean - other_mean + float(stdtrit(df, level)) * math.sqrt(total / len(mine))
 
 
