@@ -142,6 +142,9 @@ from fairtrial.arena.timing.bench import (
     Bench as Bench,
     can_time as can_time,
 )
+from fairtrial.arena.timing.contradictions import (
+    name_inputs as name_inputs,
+)
 from fairtrial.arena.timing.samples_table import (
     recompute as recompute,
 )

@@ -34,7 +34,7 @@ def find_contradictions(timing: Timing, overall: Verdict) -> list[Contradiction]
 
     Shown are a total whose interval is below 1 and below the median's ratio, and a slowest tenth
     whose interval is so, with an estimate below 1/1.1. A benchmark whose median is faster also
-    needs a total that is faster.
+    needs a total that is faster: one whose interval includes 1 leaves the gain open.
     """
     is_gain = overall == Verdict.FASTER and timing.verdict != Verdict.SLOWER
     if not is_gain or timing.estimate is None:
@@ -46,7 +46,7 @@ def find_contradictions(timing: Timing, overall: Verdict) -> list[Contradiction]
     if total is not None and total.high < least:
         text = f"{median}, but in total it is slower than the base: {estimate_text(total)}"
         found.append(Contradiction(text, is_shown=True))
-    elif total is not None and total.ratio <= 1 and timing.verdict == Verdict.FASTER:
+    elif total is not None and total.low <= 1 and timing.verdict == Verdict.FASTER:
         text = f"{median}, but in total no gain is shown: {estimate_text(total)}"
         found.append(Contradiction(text, is_shown=False))
     if tail is not None and tail.high < least and tail.ratio < 1 / SLOWER_TAIL:

@@ -134,7 +134,7 @@ def _time(sessions: Sequence[Session], alpha: float, min_effect: float, limit: f
         outside=_outside(sessions),
         peak_rss_mb=_peak(sessions),
         notes=(*_notes(sessions, estimate), *_describe_dependence(statistics)),
-        total=total_ratio(rounds, alpha),
+        total=total_ratio(rounds),
         tail=tail_ratio(rounds),
         slow_inputs=() if look.claim == Claim.SLOWER else _slow_inputs(sessions),
         startup_extra_s=extra_s,

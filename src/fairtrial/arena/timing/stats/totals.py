@@ -4,13 +4,13 @@ The statistic of a session is a median, so it says nothing about a few inputs on
 takes many times as long. Two further ratios do:
 
 - of totals: the sum of all the base's times by the sum of the candidate's. Its interval is that of
-  a ratio estimator over sessions (the residuals of the candidate's sums from the base's), at the
-  level of an interim look.
+  a ratio estimator over sessions (the residuals of the candidate's sums from the base's).
 - of the slowest tenth: the mean of the base's slowest samples by the mean of the candidate's, each
   arm's own tenth over all sessions. Noise lengthens the slowest samples of both, and cancels on
   average. The interval is a jackknife over sessions.
 
-Both have wider intervals than the median has, for a single disturbed sample counts in full.
+Both are noisier than the median, for a single disturbed sample counts in full. They don't claim
+anything; they must not contradict a claim. So their intervals cover 90 %, each bound 95 %.
 
 References::
 
@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fairtrial.arena.model.timings import Estimate
-from fairtrial.arena.timing.stats.sequential import LEAST_SPREAD, LOOKS, nominal_level
+from fairtrial.arena.timing.stats.sequential import LEAST_SPREAD, LOOKS
 
 if TYPE_CHECKING:
     from fairtrial.arena.timing.stats.arrays import Values
@@ -34,16 +34,15 @@ Rounds = Sequence[tuple[float, float]]
 """The complete rounds of a session: seconds of the base and of the candidate."""
 TAIL = 0.1
 """The share of samples that are the slowest."""
-TAIL_CONFIDENCE = 0.9
-"""The coverage of the tail's interval: each bound alone holds with 95 %."""
+CONFIDENCE = 0.9
+"""The coverage of both intervals: each bound alone holds with 95 %."""
 FEWEST_FOR_TAIL = 20
 """The fewest rounds of which a tenth can be compared: two samples of each arm."""
 
 
-def total_ratio(sessions: Sequence[Rounds], alpha: float) -> Estimate | None:
+def total_ratio(sessions: Sequence[Rounds]) -> Estimate | None:
     """Return the base's total time by the candidate's; None with too few sessions."""
     import numpy as np
-    from scipy import special
 
     count = len(sessions)
     if count < LOOKS[0]:
@@ -55,14 +54,12 @@ def total_ratio(sessions: Sequence[Rounds], alpha: float) -> Estimate | None:
     residuals = candidate - growth * base
     squares = float(np.sum(residuals * residuals)) * count / (count - 1)
     error = max(math.sqrt(squares) / float(np.sum(candidate)), LEAST_SPREAD / math.sqrt(count))
-    quantile = -float(special.stdtrit(count - 1, nominal_level(alpha) / 2))
-    return _estimate(-math.log(growth), quantile * error, count, 1 - alpha)
+    return _estimate(-math.log(growth), error, count)
 
 
 def tail_ratio(sessions: Sequence[Rounds]) -> Estimate | None:
     """Return the base's slowest tenth by the candidate's; None with too few rounds."""
     import numpy as np
-    from scipy import special
 
     count = len(sessions)
     if count < LOOKS[0] or sum(map(len, sessions)) < FEWEST_FOR_TAIL:
@@ -72,9 +69,7 @@ def tail_ratio(sessions: Sequence[Rounds]) -> Estimate | None:
     log = _log_tail(seconds)
     without = np.asarray([_log_tail(seconds[numbers != left_out]) for left_out in range(count)])
     squares = float(np.sum((without - np.mean(without)) ** 2))
-    error = math.sqrt(squares * (count - 1) / count)
-    quantile = -float(special.stdtrit(count - 1, (1 - TAIL_CONFIDENCE) / 2))
-    return _estimate(log, quantile * error, count, TAIL_CONFIDENCE)
+    return _estimate(log, math.sqrt(squares * (count - 1) / count), count)
 
 
 def _log_tail(seconds: Values) -> float:
@@ -86,6 +81,9 @@ def _log_tail(seconds: Values) -> float:
     return math.log(float(base) / float(candidate))
 
 
-def _estimate(log: float, width: float, sessions: int, confidence: float) -> Estimate:
+def _estimate(log: float, error: float, sessions: int) -> Estimate:
+    from scipy import special
+
+    width = -float(special.stdtrit(sessions - 1, (1 - CONFIDENCE) / 2)) * error
     low, ratio, high = (math.exp(min(value, 700.0)) for value in (log - width, log, log + width))
-    return Estimate(ratio, low, high, sessions, confidence)
+    return Estimate(ratio, low, high, sessions, CONFIDENCE)
