@@ -164,6 +164,17 @@ def draw_statistics(noise: Noise, runs: int, seed: int, sessions: int = LOOKS[-1
     return np.concatenate(parts)
 
 
+def draw_autocorrelated(rho: float, runs: int, seed: int, spread: float = 0.015) -> Values:
+    """Draw session statistics of equal code, each correlated by `rho` with the one before it."""
+    import numpy as np
+
+    steps = np.random.default_rng(seed).standard_normal((runs, LOOKS[-1]))
+    values: Values = steps.copy()
+    for at in range(1, LOOKS[-1]):
+        values[:, at] = rho * values[:, at - 1] + math.sqrt(1 - rho * rho) * steps[:, at]
+    return spread * values
+
+
 def judge(statistics: Values, ratio: float, *, alpha: float, min_effect: float) -> SimulationResult:
     """Return the test's error rates if a candidate is `ratio` times as fast as in `statistics`."""
     import numpy as np

@@ -83,6 +83,24 @@ SEEING = {
 OTHERWISE = (Check(function="few:double", inputs="tools/make.py:numbers", cases=2, timeout_s=60),)
 
 
+STEADY = MODULE.replace("range(40)", "range(160)")
+RARELY_SLOW = MODULE.replace("range(40)", "range(2400 if sum(numbers) % 8 == 0 else 80)")
+
+
+def test_a_candidate_that_is_slow_on_one_input_of_eight_is_not_adopted(tmp_path):
+    """Its median is twice as fast, and its total time is longer than the base's."""
+    top = make_repository(tmp_path / "repo", {**FILES, "src/few.py": STEADY})
+    settings = ArenaSettings(unsandboxed=not WORKING, lock_folder=tmp_path, warm=False)
+    evaluate = partial(evaluate_candidates, settings=settings)
+    problem = few_problem(top, budget_s=8.0)
+    (judgement,) = anyio.run(evaluate, problem, [few("rare", RARELY_SLOW)]).judgements
+    measured = judgement.measurement
+    assert measured.estimate.ratio > 1.3
+    assert not measured.adopt
+    assert any("in total" in veto or "slowest tenth" in veto for veto in measured.vetoes)
+    assert measured.timings[0].slow_inputs[0].what == "list of 400"
+
+
 @pytest.fixture(scope="module")
 def seeing(tmp_path_factory):
     """A bench, and two sessions of a candidate that is the base but for a comment."""
