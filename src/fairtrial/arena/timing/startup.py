@@ -8,9 +8,9 @@ from statistics import fmean, median, median_low, stdev
 
 from fairtrial.arena.model.timings import Estimate, Session, Timing
 
-MOST_GROWTH = 2.0
-"""The largest growth that one session counts for, as a multiple of the limit less 0.2, so that one
-extreme session can't add variance that hides the growth of the others."""
+MOST_GROWTH, BEYOND_LIMIT = 2.0, 1.5
+"""The largest growth that one session counts for, and the same as a multiple of the limit (the
+larger of both holds), so that one extreme session can't add variance that hides the others."""
 AGREEMENT_LEVEL = 0.005
 """The one-sided level of the test whether sessions agree on a figure."""
 FEWEST_THAT_AGREE = 4
@@ -25,7 +25,7 @@ def startup_ratio(sessions: Sequence[Session], limit: float) -> float | None:
     if not growths:
         return None
     middle = median_low(growths)
-    most = max(MOST_GROWTH, 1.5 * limit)
+    most = max(MOST_GROWTH, BEYOND_LIMIT * limit)
     agreed = lower_bound([min(growth, most) for growth in growths])
     return middle if agreed > limit else min(middle, limit)
 
