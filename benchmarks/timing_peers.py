@@ -37,7 +37,8 @@ from typing import Any
 
 from fairtrial.arena import LOOKS
 from fairtrial.arena.timing.decision import measure
-from fairtrial.arena.timing.stats.sequential import interim_look, next_look
+from fairtrial.arena.timing.stats.autocorrelation import session_look
+from fairtrial.arena.timing.stats.sequential import next_look
 from timing_kit import (
     PIECES,
     Given,
@@ -127,7 +128,7 @@ async def compare(pairs: Pairs, peers: Peers, pieces: int, number: int) -> dict[
 
 def half_width(values: Sequence[float]) -> float:
     """Of our interval of log(candidate/base)."""
-    found = interim_look(values, alpha=0.05, min_effect=0.02)
+    found = session_look(values, alpha=0.05, min_effect=0.02)
     return (found.high - found.low) / 2
 
 

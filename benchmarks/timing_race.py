@@ -13,7 +13,8 @@ import statistics
 from fairtrial.arena import LOOKS, Measurement
 from fairtrial.arena.timing.decision import race
 from fairtrial.arena.timing.stats.alpha_spending import share
-from fairtrial.arena.timing.stats.sequential import interim_look, next_look
+from fairtrial.arena.timing.stats.autocorrelation import session_look
+from fairtrial.arena.timing.stats.sequential import next_look
 from timing_kit import (
     BASE_PIECES,
     Given,
@@ -134,6 +135,6 @@ def stop_at(values: list[float], alpha: float) -> int:
     done = 0
     while (goal := next_look(done)) is not None and goal <= len(values):
         done = goal
-        if interim_look(values[:done], alpha=alpha, min_effect=0.02).is_decided:
+        if session_look(values[:done], alpha=alpha, min_effect=0.02).is_decided:
             break
     return done or len(values)

@@ -28,6 +28,7 @@ from fairtrial.arena import (
     Pair,
     Reason,
     Rejection,
+    SlowInput,
     Timing,
     Verdict,
     judgement_as_dict,
@@ -641,7 +642,16 @@ def test_the_guides_json_is_what_is_printed(told):
     assert list(shown) == list(told)
     estimate = Estimate(1.42, 1.38, 1.46, 6, 0.95)
     timing = Timing("1k-nodes", Verdict.FASTER, estimate, 1.4, 0.2, 1, 1.0, 0.0, Pair(1.0, 1.0))
-    timing = replace(timing, instructions=Pair(2.0, 1.0))
+    timing = replace(
+        timing,
+        instructions=Pair(2.0, 1.0),
+        total=estimate,
+        tail=estimate,
+        slow_inputs=(SlowInput(2, 7, 1, 1.62, "list of 12"),),
+        startup_extra_s=0.001,
+        pays_after=2,
+        serial_correlation=-0.1,
+    )
     measured = Measurement(Verdict.FASTER, estimate, adopt=True, timings=(timing,))
     judgement = Judgement("a", "0", Verdict.FASTER, measurement=measured)
     printed = json.loads(json.dumps(judgement_as_dict(judgement)))

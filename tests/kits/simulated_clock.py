@@ -16,7 +16,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fairtrial.arena.timing.stats.sequential import LOOKS, Claim, intervals
+from fairtrial.arena.timing.stats.autocorrelation import widened_intervals
+from fairtrial.arena.timing.stats.sequential import LOOKS, Claim
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -163,6 +164,17 @@ def draw_statistics(noise: Noise, runs: int, seed: int, sessions: int = LOOKS[-1
     return np.concatenate(parts)
 
 
+def draw_autocorrelated(rho: float, runs: int, seed: int, spread: float = 0.015) -> Values:
+    """Draw session statistics of equal code, each correlated by `rho` with the one before it."""
+    import numpy as np
+
+    steps = np.random.default_rng(seed).standard_normal((runs, LOOKS[-1]))
+    values: Values = steps.copy()
+    for at in range(1, LOOKS[-1]):
+        values[:, at] = rho * values[:, at - 1] + math.sqrt(1 - rho * rho) * steps[:, at]
+    return spread * values
+
+
 def judge(statistics: Values, ratio: float, *, alpha: float, min_effect: float) -> SimulationResult:
     """Return the test's error rates if a candidate is `ratio` times as fast as in `statistics`."""
     import numpy as np
@@ -191,7 +203,7 @@ def judge(statistics: Values, ratio: float, *, alpha: float, min_effect: float) 
 def stop(statistics: Values, *, alpha: float, min_effect: float) -> Stops:
     """Run each comparison up to the first look that decides, or to its last session.
 
-    This equals `interim_look` after 6, 10, 16, ... sessions and after the last, vectorized.
+    This equals `session_look` after 6, 10, 16, ... sessions and after the last, vectorized.
     """
     import numpy as np
 
@@ -204,7 +216,7 @@ def stop(statistics: Values, *, alpha: float, min_effect: float) -> Stops:
         if count < LOOKS[0] or not len(going):
             break
         taken = statistics[going, :count]
-        lower, upper = intervals(taken, alpha)
+        lower, upper = widened_intervals(taken, alpha)
         code = np.select([(-margin < lower) & (upper < margin), upper < 0, lower > 0], [1, 2, 3])
         sessions[going], claims[going] = count, code
         mean[going], low[going], high[going] = np.mean(taken, axis=1), lower, upper

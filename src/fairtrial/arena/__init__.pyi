@@ -86,6 +86,7 @@ from fairtrial.arena.model.problem import (
     Benchmark as Benchmark,
     Check as Check,
     CodeProblem as CodeProblem,
+    problem_identity as problem_identity,
 )
 from fairtrial.arena.model.timings import (
     Estimate as Estimate,
@@ -93,6 +94,7 @@ from fairtrial.arena.model.timings import (
     Pair as Pair,
     Sample as Sample,
     Session as Session,
+    SlowInput as SlowInput,
     Timing as Timing,
 )
 from fairtrial.arena.model.verdicts import (
@@ -139,6 +141,9 @@ from fairtrial.arena.snapshot.snapshot import (
 from fairtrial.arena.timing.bench import (
     Bench as Bench,
     can_time as can_time,
+)
+from fairtrial.arena.timing.contradictions import (
+    name_inputs as name_inputs,
 )
 from fairtrial.arena.timing.samples_table import (
     recompute as recompute,

@@ -79,6 +79,12 @@ def measured_as_dict(measured: Measurement | None) -> dict[str, Any]:
                 "outside": timing.outside,
                 "peak_rss_mb": timing.peak_rss_mb and asdict(timing.peak_rss_mb),
                 "notes": list(timing.notes),
+                "total": timing.total and _estimate_as_dict(timing.total),
+                "tail": timing.tail and _estimate_as_dict(timing.tail),
+                "slow_inputs": [asdict(slow) for slow in timing.slow_inputs],
+                "startup_extra_s": timing.startup_extra_s,
+                "pays_after": timing.pays_after,
+                "serial_correlation": timing.serial_correlation,
             }
             for timing in measured.timings
         ],

@@ -79,6 +79,7 @@ _RULES: dict[type[Any], dict[str, Schema]] = {
         "inputs": _INPUTS,
         "command": _COMMAND,
         "cores": _AT_LEAST_ONE,
+        "max_startup_ratio": _AT_LEAST_ONE,
     },
     Limits: {"memory_mb": _AT_LEAST_ONE, "processes": _AT_LEAST_ONE, "file_mb": _AT_LEAST_ONE},
 }

@@ -116,7 +116,12 @@ async def time_candidate(
 def timing_rules(problem: CodeProblem) -> DecisionRules:
     """Return a problem's decision rules; the budget is `budget_s` for each benchmark."""
     benchmarks = max(len(problem.bench), 1)
-    return DecisionRules(problem.alpha, problem.min_effect, problem.budget_s * benchmarks)
+    return DecisionRules(
+        problem.alpha,
+        problem.min_effect,
+        problem.budget_s * benchmarks,
+        {benchmark.name: benchmark.max_startup_ratio for benchmark in problem.bench},
+    )
 
 
 def with_timing(judgement: Judgement, result: Measurement | Rejection) -> Judgement:

@@ -16,6 +16,7 @@ from fairtrial.arena import (
     Timing,
     Verdict,
     estimate_text,
+    name_inputs,
     point_text,
     ratio_text,
 )
@@ -193,11 +194,16 @@ def _timing_remarks(timing: Timing, vetoes: str) -> Iterator[str]:
     """What a benchmark's figures say, unless its vetoes and notes have said it."""
     if timing.instructions is not None:
         yield instructions_text(timing.instructions)
+    if totals := totals_text(timing):
+        yield totals
+    if timing.slow_inputs and "slower on" not in vetoes:
+        yield f"slower on {name_inputs(timing.slow_inputs)}"
     other = other_story(timing)
     if other and not any("CPU" in each for each in timing.notes):
         yield other
     if timing.startup is not None and timing.startup >= SLOW_START and "start" not in vetoes:
-        yield f"start-up takes {timing.startup:.2f} times as long as the base's"
+        pays = "" if timing.pays_after is None else f"; it pays after {timing.pays_after:,} calls"
+        yield f"start-up takes {timing.startup:.2f} times as long as the base's{pays}"
     if timing.outside is not None and timing.outside >= MUCH_OUTSIDE and "clock" not in vetoes:
         yield f"it works longer than the base while not being timed: {percent_text(timing.outside)}"
     pair = timing.peak_rss_mb
@@ -206,6 +212,17 @@ def _timing_remarks(timing: Timing, vetoes: str) -> Iterator[str]:
             f"memory: {pair.candidate:.0f} MB while timed, {pair.growth:.2f} times the base's "
             f"{pair.base:.0f} MB"
         )
+
+
+def totals_text(timing: Timing) -> str:
+    """`1.21x by the median, 1.19x in total [1.16, 1.22], 1.2x in the slowest tenth`."""
+    if timing.estimate is None or timing.total is None:
+        return ""
+    ratio, _, interval = estimate_text(timing.total).partition(" ")
+    text = f"{point_text(timing.estimate)} by the median, {ratio} in total {interval}"
+    if timing.tail is not None:
+        text += f", {point_text(timing.tail)} in the slowest tenth"
+    return text
 
 
 def instructions_text(pair: Pair) -> str:

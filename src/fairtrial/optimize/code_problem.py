@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from fairtrial.arena import (
     ArenaSettings,
@@ -21,13 +21,13 @@ from fairtrial.arena import (
     Verdict,
     judge_candidates,
     load_problem,
+    problem_identity,
     require_editable_files,
 )
 from fairtrial.core import (
     LabError,
     Mistake,
     StudyError,
-    dump_record,
     format_path,
     plain_number,
     study_errors_as_misfits,
@@ -160,7 +160,7 @@ class BoundCode(ProblemHooks):
 
     def fingerprint(self) -> Mapping[str, Any]:
         """Return the content of the problem's file, which the study only names."""
-        return cast("Mapping[str, Any]", dump_record(self.code))
+        return problem_identity(self.code)
 
     def progress_remark(self) -> Callable[[], str]:
         """Return a function that says which other process times on this machine, if one does."""

@@ -6,7 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fairtrial.arena import SEEDED, Arena, ArenaSettings, Bench, CodeProblem, open_arena
+from fairtrial.arena import (
+    SEEDED,
+    Arena,
+    ArenaSettings,
+    Bench,
+    CodeProblem,
+    open_arena,
+    problem_identity,
+)
 from fairtrial.core import (
     NOT_IN_FILES,
     Emit,
@@ -17,7 +25,6 @@ from fairtrial.core import (
     Record,
     Remark,
     StudyError,
-    dump_record,
     emit_to_all,
     study_errors_as_misfits,
 )
@@ -246,7 +253,7 @@ class Optimizer(Record, AgentHooks):
         return {
             "proposer": self.proposer,
             "proposer_options": options,
-            "problem": dump_record(arena.problem),
+            "problem": problem_identity(arena.problem),
             "tree": arena.tree,
         }
 

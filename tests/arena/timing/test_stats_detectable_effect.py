@@ -10,6 +10,7 @@ from hypothesis import given, settings, strategies as st
 from scipy import stats
 
 from fairtrial.arena import LOOKS
+from fairtrial.arena.timing.stats.autocorrelation import MOST_WIDENING, session_look
 from fairtrial.arena.timing.stats.detectable_effect import (
     Rate,
     false_positive_rate,
@@ -19,7 +20,7 @@ from fairtrial.arena.timing.stats.detectable_effect import (
     visible_effect,
     visible_within,
 )
-from fairtrial.arena.timing.stats.sequential import Claim, interim_look, nominal_level
+from fairtrial.arena.timing.stats.sequential import Claim, nominal_level
 
 ALPHA = 0.05
 SPREAD = 0.015
@@ -50,11 +51,15 @@ def test_no_spread_of_less_than_two_numbers(values: list[float]) -> None:
 
 @pytest.mark.parametrize("alpha", [0.01, 0.05])
 @pytest.mark.parametrize("power", [0.5, 0.8, 0.95])
-def test_one_look_has_the_power_of_a_t_test(alpha: float, power: float) -> None:
-    # With six sessions there is a single look, and its power is that of noncentral t.
+def test_one_look_has_less_power_than_a_t_test_and_more_than_the_widest(
+    alpha: float, power: float
+) -> None:
+    # With six sessions there is a single look. Allowing for autocorrelation multiplies the t
+    # interval by 1 to 5, so its power lies between those of noncentral t.
     shift = math.log1p(see(SPREAD, 6, alpha, power)) / SPREAD * math.sqrt(6)
     critical = stats.t.isf(nominal_level(alpha) / 2, 5)
-    assert stats.nct.sf(critical, 5, shift) == pytest.approx(power, abs=0.012)
+    assert stats.nct.sf(critical, 5, shift) >= power
+    assert stats.nct.sf(MOST_WIDENING * critical, 5, shift) <= power + 0.012
 
 
 @pytest.mark.parametrize(("sessions", "power"), [(10, 0.8), (20, 0.8), (46, 0.8), (24, 0.95)])
@@ -66,7 +71,7 @@ def test_the_test_itself_sees_what_is_said_to_be_visible(sessions: int, power: f
     seen = 0
     for _ in range(runs):
         tape = rng.normal(-math.log1p(effect), SPREAD, sessions)
-        looks = (interim_look(tape[:at], alpha=ALPHA, min_effect=0.0) for at in ends)
+        looks = (session_look(tape[:at], alpha=ALPHA, min_effect=0.0) for at in ends)
         seen += next((look.claim for look in looks if look.is_decided), None) == Claim.FASTER
     error = math.sqrt(power * (1 - power) / runs)
     assert abs(seen / runs - power) <= 3 * error + 0.005
@@ -76,14 +81,15 @@ def test_looks_before_the_last_help() -> None:
     shift = math.log1p(see(SPREAD, 46)) / SPREAD * math.sqrt(46)
     critical = stats.t.isf(nominal_level(ALPHA) / 2, 45)
     at_the_last_look = float(stats.nct.sf(critical, 45, shift))
-    assert 0.7 < at_the_last_look < 0.8
+    assert at_the_last_look > 0.8  # of the t test; the widened one needs a larger effect
+    assert see(SPREAD, 46) < see(SPREAD, 34)
 
 
 def test_the_figures_of_a_machine_like_the_one_this_was_made_for() -> None:
     # Figures to reach: a true 3 % in 95 %, a true 5 % in 99 % of runs, within 46 sessions.
     assert see(SPREAD, 46, ALPHA, 0.95) < 0.03
     assert see(SPREAD, 46, ALPHA, 0.99) < 0.05
-    assert sessions_needed(0.02, SPREAD, ALPHA) == 10
+    assert sessions_needed(0.02, SPREAD, ALPHA) == 21
     assert sessions_needed(0.001, SPREAD, ALPHA) is None
 
 

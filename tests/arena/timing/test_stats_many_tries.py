@@ -57,10 +57,10 @@ def test_sixteen_candidates_that_gain_nothing_win_in_one_of_a_hundred_cases(min_
     assert won <= PROMISE + slack(PROMISE, runs)
 
 
-def test_without_the_fresh_measurement_it_would_be_one_of_three():
+def test_without_the_fresh_measurement_it_would_be_one_of_ten():
     won, looked_faster = optimise(draw_normal, 1_000, 0.0, again=False)
-    assert looked_faster >= 0.02  # the rule is not so cautious that nothing is left to be shown
-    assert won >= 0.25
+    assert looked_faster >= 0.005  # the rule is not so cautious that nothing is left to be shown
+    assert won >= 0.08
 
 
 @pytest.mark.parametrize("name", ["load", "tails", "all"])

@@ -20,6 +20,7 @@ from clock_kit import (
     few_problem,
     meddle,
     open_site,
+    with_schedule,
 )
 from repository_kit import fingerprint, make_repository
 
@@ -81,6 +82,22 @@ SEEING = {
 
 # What is seen isn't the same every time, and so nothing for a check.
 OTHERWISE = (Check(function="few:double", inputs="tools/make.py:numbers", cases=2, timeout_s=60),)
+
+
+STEADY = MODULE.replace("range(40)", "range(80)")
+RARELY_SLOW = MODULE.replace("range(40)", "range(1600 if sum(numbers) % 8 == 0 else 10)")
+
+
+def test_total_time_shows_that_a_candidate_is_slow_on_one_input_of_eight(tmp_path):
+    with open_site(tmp_path, {"src/few.py": STEADY}) as site:
+        bench = with_schedule(site.bench, calls=1, rounds=11)
+        replicates = site.run(RARELY_SLOW, count=6, bench=bench).replicates
+    (timing,) = summarize(replicates, alpha=0.05, min_effect=0.02).timings
+    assert timing.estimate.ratio > 1
+    assert timing.total.ratio < 1
+    assert timing.tail.ratio < 0.5
+    assert timing.slow_inputs[0].what == "list of 400"
+    assert timing.slow_inputs[0].growth > 4
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ from fairtrial.core import (
     blank_mistakes,
     command_mistakes,
     drop_malformed_commands,
+    dump_record,
     file_function_mistakes,
     function_mistakes,
     path_mistakes,
@@ -28,6 +29,8 @@ from fairtrial.sandbox import Limits
 
 MOST_CASES = 100_000
 """The largest allowed value of `Check.cases`."""
+MAX_STARTUP_RATIO = 1.2
+"""The default of `Benchmark.max_startup_ratio`."""
 MIN_BUDGET_S = 0.1
 """The smallest allowed time budget of a benchmark: no machine starts the twelve processes of a
 minimal comparison in less."""
@@ -122,6 +125,9 @@ class Benchmark(Record):
     inputs: `file.py:function` that generates arguments: `make(rng) -> (args, kwargs)`
     command: a program and its arguments; each sample is a new process
     cores: the number of cores it may use; base and candidate take turns also with several
+    max_startup_ratio: for a call: how many times as long as the base a candidate may take to start
+        (interpreter, imports, one-time work) and still be adopted; raise it for code that compiles
+        itself
     """
 
     name: str
@@ -129,6 +135,7 @@ class Benchmark(Record):
     inputs: str = ""
     command: tuple[str, ...] = ()
     cores: int = 1
+    max_startup_ratio: float = MAX_STARTUP_RATIO
 
     @classmethod
     def _older_form(
@@ -155,6 +162,9 @@ class Benchmark(Record):
                 yield Mistake(("inputs",), "is for a benchmark of a `call`, not of a command")
         if self.cores < 1:
             yield Mistake(("cores",), f"must be 1 or more, got {self.cores}")
+        if not self.max_startup_ratio >= 1:
+            mistake = f"must be 1 or more, got {self.max_startup_ratio:g}"
+            yield Mistake(("max_startup_ratio",), mistake)
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +276,27 @@ def _positive_mistakes(record: Record, name: str) -> Iterator[Mistake]:
     value = getattr(record, name)
     if value <= 0:
         yield Mistake((name,), f"must be above 0, got {value:g}")
+
+
+def problem_identity(problem: CodeProblem) -> dict[str, Any]:
+    """Return a problem as the plain data that its fingerprints are made of.
+
+    Fields that records got later are left out while they have their defaults, so that the
+    fingerprints of earlier problems stay what they were.
+    """
+    data: dict[str, Any] = dump_record(problem)
+    for group, later in _LATER_FIELDS.items():
+        for record in data[group]:
+            for name, default in later.items():
+                if record[name] == default:
+                    del record[name]
+    return data
+
+
+_LATER_FIELDS: Mapping[str, Mapping[str, Any]] = {
+    "check": {},
+    "bench": {"max_startup_ratio": MAX_STARTUP_RATIO},
+}
 
 
 def resolve_paths(problem: CodeProblem, top: Path) -> CodeProblem:

@@ -51,6 +51,24 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
+class SlowInput:
+    """Inputs of one sample on which the candidate took longer than the base.
+
+    session: the number of the session
+    first: the index of its first input within the session, from 0
+    calls: the number of calls of the sample
+    growth: the candidate's time as a multiple of the base's
+    what: types and sizes of the first input's arguments
+    """
+
+    session: int
+    first: int
+    calls: int
+    growth: float
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
 class Session:
     """One replicate of a benchmark: two fresh processes, or two workers that took turns.
 
@@ -69,6 +87,7 @@ class Session:
     peak_rss_mb: peak memory of each arm
     rejection: what the candidate did wrong, if that ended the session without a result
     loaded: files that the candidate's worker imported, by their paths inside the sandbox
+    slow_inputs: inputs on which the candidate was slowest relative to the base, the slowest first
     """
 
     benchmark: str
@@ -82,6 +101,7 @@ class Session:
     peak_rss_mb: Pair | None = None
     rejection: Rejection | None = None
     loaded: frozenset[str] = field(default=frozenset(), repr=False)
+    slow_inputs: tuple[SlowInput, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +138,13 @@ class Timing:
     notes: caveats for the user
     instructions: instructions that each arm executes per call, or per process, if they were
         counted; a second opinion that doesn't affect the verdict
+    total: the speed-up by the sum of all times instead of the median; None if it isn't known
+    tail: the speed-up of the slowest tenth of samples, each arm's own; None if it isn't known
+    slow_inputs: inputs on which the candidate was slower than the base, the slowest first
+    startup_extra_s: how many seconds longer than the base it takes to start
+    pays_after: the number of calls after which a longer start is made up for; None if it is not
+        longer, or never made up for
+    serial_correlation: the lag-1 autocorrelation of the sessions, by the von Neumann ratio
     """
 
     benchmark: str
@@ -131,6 +158,12 @@ class Timing:
     peak_rss_mb: Pair | None = None
     notes: tuple[str, ...] = ()
     instructions: Pair | None = None
+    total: Estimate | None = None
+    tail: Estimate | None = None
+    slow_inputs: tuple[SlowInput, ...] = ()
+    startup_extra_s: float | None = None
+    pays_after: int | None = None
+    serial_correlation: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +173,7 @@ class Measurement:
     verdict: faster, slower, equivalent or inconclusive, over all benchmarks
     estimate: the geometric mean of the benchmarks' speed-ups; None if there were too few sessions
     adopt: whether the candidate should be adopted: significantly faster, by the smallest effect of
-        interest or more, and without vetoes
+        interest or more, not contradicted by total time or slowest inputs, and without vetoes
     vetoes: reasons against adoption
     timings: the result of each benchmark
     seconds: wall time of the measurement

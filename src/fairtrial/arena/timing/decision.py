@@ -14,10 +14,12 @@ from fairtrial.arena.model.timings import Estimate, Measurement
 from fairtrial.arena.model.verdicts import Reason, Rejection, Verdict
 from fairtrial.arena.slots.threads import NoRoomError, as_lab_error
 from fairtrial.arena.timing.bench import SessionBatch
+from fairtrial.arena.timing.contradictions import Contradiction, find_contradictions
+from fairtrial.arena.timing.stats.autocorrelation import session_look
 from fairtrial.arena.timing.stats.race import Race
 from fairtrial.arena.timing.stats.race_field import RunnerState, Standing
 from fairtrial.arena.timing.stats.ratio_text import estimate_text
-from fairtrial.arena.timing.stats.sequential import LOOKS, interim_look, next_look
+from fairtrial.arena.timing.stats.sequential import LOOKS, next_look
 from fairtrial.arena.timing.summary import Replicate, replicate_statistics, summarize
 from fairtrial.core import FairtrialError
 
@@ -42,11 +44,13 @@ class DecisionRules:
     alpha: the rate of claimed differences where there is none
     min_effect: the smallest effect of interest
     budget_s: how long one candidate may be timed
+    startup_limits: how many times as long as the base it may take to start, by benchmark
     """
 
     alpha: float
     min_effect: float
     budget_s: float
+    startup_limits: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -93,6 +97,7 @@ class _TimedCandidate:
             self.replicates,
             alpha=alpha,
             min_effect=rules.min_effect,
+            startup_limits=rules.startup_limits,
             seconds=self.seconds,
             waited_s=self.waited_s,
             notes=notes,
@@ -110,6 +115,9 @@ async def measure(
 ) -> Measurement | Rejection:
     """Time one candidate against the base until it is decided, or the budget ends.
 
+    A gain by the median that total time or slowest samples contradict goes on, too: a few disturbed
+    samples can look like slow inputs, and slow inputs are rare.
+
     changes: the candidate; None for the base itself
     label: determines the inputs, so that another measurement of the candidate gets others
 
@@ -123,12 +131,12 @@ async def measure(
         record.add(await _run(timer, changes, f"{label}/{name}", done, goal - done, left_s))
         if record.rejection is not None:
             return record.give_up(rules, rules.alpha)
-        _report(watcher, name, record, rules)
-        state = interim_look(
+        so_far = _report(watcher, name, record, rules)
+        state = session_look(
             replicate_statistics(record.replicates), alpha=rules.alpha, min_effect=rules.min_effect
         )
         is_spent = len(record.replicates) < goal or record.charged_s >= rules.budget_s
-        if state.is_decided or is_spent:
+        if is_spent or (state.is_decided and not _find_contradictions(so_far)):
             break
     measured = record.summarize(rules, rules.alpha, *_budget_notes(record, rules))
     assert measured is not None
@@ -165,8 +173,9 @@ async def race(
             runners.withdraw(heat.runner)
             continue
         so_far = _report(watcher, name, record, rules)
-        if so_far is not None and so_far.vetoes:  # it can't be adopted, so it must not win
-            record.vetoes = so_far.vetoes
+        lasting = () if so_far is None else _lasting_vetoes(so_far)
+        if so_far is not None and lasting:  # it can't be adopted, so it must not win
+            record.vetoes = lasting
             runners.withdraw(heat.runner)
             continue
         runners.record(heat.runner, replicate_statistics(batch.replicates))
@@ -251,6 +260,24 @@ def _report(
     if watcher is not None and measured is not None:
         watcher(name, len(record.replicates), measured.estimate)
     return measured
+
+
+def _find_contradictions(measured: Measurement | None) -> list[Contradiction]:
+    """Return what contradicts a claimed gain, over all benchmarks."""
+    if measured is None:
+        return []
+    return [
+        contradiction
+        for timing in measured.timings
+        for contradiction in find_contradictions(timing, measured.verdict)
+    ]
+
+
+def _lasting_vetoes(measured: Measurement) -> tuple[str, ...]:
+    """Return the vetoes that more sessions are not likely to lift."""
+    contradictions = _find_contradictions(measured)
+    passing = {found.text for found in contradictions if not found.is_shown}
+    return tuple(veto for veto in measured.vetoes if veto not in passing)
 
 
 def _budget_notes(record: _TimedCandidate, rules: DecisionRules) -> list[str]:

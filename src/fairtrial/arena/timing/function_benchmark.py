@@ -30,6 +30,7 @@ from fairtrial.arena.timing.hidden_work import count_hidden
 from fairtrial.arena.timing.inputs import InputSupplier
 from fairtrial.arena.timing.prepared_benchmark import TimingSetup
 from fairtrial.arena.timing.session import Schedule, SessionTurns, take_turns
+from fairtrial.arena.timing.slow_inputs import find_slow_inputs
 from fairtrial.arena.timing.worker_channel import WorkerChannel
 from fairtrial.arena.timing.workers import WorkResult, is_late, run_workers
 from fairtrial.core import LabError, MisfitError, Mistake, StudyError
@@ -101,6 +102,7 @@ class FunctionBenchmark:
             peak_rss_mb=Pair(*peaks) if all(peaks) else None,
             rejection=rejection,
             loaded=frozenset(turns.files["candidate"]) if turns else frozenset(),
+            slow_inputs=find_slow_inputs(turns.samples, inputs, number) if turns else (),
         )
 
     def _differs(self, inputs: Sequence[bytes], index: int, base: bytes, candidate: bytes) -> bool:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fairtrial.arena.model.timings import Measurement, Sample
-from fairtrial.arena.timing.stats.sequential import SessionLook, interim_look
+from fairtrial.arena.timing.stats.autocorrelation import session_look
+from fairtrial.arena.timing.stats.sequential import SessionLook
 from fairtrial.arena.timing.stats.session_ratio import mean_ratio, session_cpu_ratio, session_ratio
 from fairtrial.core import (
     Mistake,
@@ -237,9 +238,9 @@ def recompute(
             for number in numbers
         ]
         results[candidate] = Recomputed(
-            overall=interim_look(means, alpha=level, min_effect=min_effect),
+            overall=session_look(means, alpha=level, min_effect=min_effect),
             benchmarks={
-                name: interim_look(
+                name: session_look(
                     [by_session[number] for number in sorted(by_session)],
                     alpha=level,
                     min_effect=min_effect,

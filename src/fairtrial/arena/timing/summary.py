@@ -3,29 +3,44 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from statistics import fmean, median, median_low, stdev
+from collections.abc import Mapping, Sequence
+from statistics import fmean, median, stdev
+from types import MappingProxyType
 
-from fairtrial.arena.model.timings import Estimate, Measurement, Pair, Session, Timing
+from fairtrial.arena.model.problem import MAX_STARTUP_RATIO
+from fairtrial.arena.model.timings import (
+    Estimate,
+    Measurement,
+    Pair,
+    Session,
+    SlowInput,
+    Timing,
+)
 from fairtrial.arena.model.verdicts import Verdict
+from fairtrial.arena.timing.contradictions import find_contradictions
+from fairtrial.arena.timing.startup import (
+    lower_bound,
+    pays_after,
+    startup_extra_s,
+    startup_ratio,
+    startup_vetoes,
+)
+from fairtrial.arena.timing.stats.autocorrelation import (
+    is_suspicious,
+    serial_correlation,
+    session_look,
+)
 from fairtrial.arena.timing.stats.ratio_text import point_text, ratio_text
-from fairtrial.arena.timing.stats.sequential import SessionLook, adopt, interim_look
+from fairtrial.arena.timing.stats.sequential import Claim, SessionLook, adopt
 from fairtrial.arena.timing.stats.session_ratio import (
     mean_ratio,
+    net_rounds,
     seconds_per_call,
     session_cpu_ratio,
     session_ratio,
 )
+from fairtrial.arena.timing.stats.totals import tail_ratio, total_ratio
 
-SLOWEST_START = 1.2
-"""The largest start-up of a candidate, as a multiple of the base's, without a veto."""
-MOST_GROWTH = 2.0
-"""The largest growth that one session counts for, so that one extreme session can't add variance
-that hides the growth of the others."""
-AGREEMENT_LEVEL = 0.005
-"""The one-sided level of the test whether sessions agree on a figure."""
-FEWEST_THAT_AGREE = 4
-"""The fewest sessions that can agree: the limited figures of two may be equal by chance."""
 MOST_OUTSIDE = 0.1
 """The largest share of a sample that may be done outside of it, beyond what the base does."""
 LITTLE_OUTSIDE = 0.02
@@ -33,6 +48,8 @@ LITTLE_OUTSIDE = 0.02
 MOST_GOING_THROUGH = 0.1
 LEAST_BUSY = 0.85
 """The share of its time that the base should be computing; requests and replies take some, too."""
+MOST_SLOW_INPUTS = 5
+"""The number of slow inputs that a result names."""
 CLOCK_GAP = 0.05
 """From this difference of log ratios on, wall and CPU time are reported to contradict."""
 
@@ -50,26 +67,40 @@ def summarize(
     *,
     alpha: float,
     min_effect: float,
+    startup_limits: Mapping[str, float] = MappingProxyType({}),
     seconds: float = 0.0,
     waited_s: float = 0.0,
     notes: Sequence[str] = (),
 ) -> Measurement:
     """Summarize the sessions of a candidate, over all benchmarks and for each.
 
+    startup_limits: how many times as long as the base a candidate may take to start, by benchmark
+
     seconds: how long they took
     waited_s: how long the host lock was waited for
     notes: remarks for people
     """
-    look = interim_look(replicate_statistics(replicates), alpha=alpha, min_effect=min_effect)
+    look = session_look(replicate_statistics(replicates), alpha=alpha, min_effect=min_effect)
     by_benchmark = [list(sessions) for sessions in zip(*replicates, strict=True)]
-    timings = tuple(_time(sessions, alpha, min_effect) for sessions in by_benchmark)
+    limits = [
+        startup_limits.get(sessions[0].benchmark, MAX_STARTUP_RATIO) for sessions in by_benchmark
+    ]
+    timings = tuple(
+        _time(sessions, alpha, min_effect, limit)
+        for sessions, limit in zip(by_benchmark, limits, strict=True)
+    )
+    verdict = Verdict(look.claim.value)
     vetoes = tuple(
         veto
-        for timing, sessions in zip(timings, by_benchmark, strict=True)
-        for veto in (*_vetoes(timing, len(timings) > 1), *_doubts(timing, sessions))
+        for timing, sessions, limit in zip(timings, by_benchmark, limits, strict=True)
+        for veto in (
+            *_vetoes(timing, limit, has_others=len(timings) > 1),
+            *_doubts(timing, sessions),
+            *(contradiction.text for contradiction in find_contradictions(timing, verdict)),
+        )
     )
     return Measurement(
-        verdict=Verdict(look.claim.value),
+        verdict=verdict,
         estimate=_estimate(look, alpha),
         adopt=adopt(look, min_effect) and not vetoes,
         vetoes=vetoes,
@@ -81,25 +112,53 @@ def summarize(
     )
 
 
-def _time(sessions: Sequence[Session], alpha: float, min_effect: float) -> Timing:
-    look = interim_look(
-        [_ratio(session) for session in sessions], alpha=alpha, min_effect=min_effect
-    )
+def _time(sessions: Sequence[Session], alpha: float, min_effect: float, limit: float) -> Timing:
+    statistics = [_ratio(session) for session in sessions]
+    look = session_look(statistics, alpha=alpha, min_effect=min_effect)
     samples = [sample for sample in sessions[0].samples if sample.is_kept]
-    starts = [session.startup_s for session in sessions if session.startup_s]
     estimate = _estimate(look, alpha)
+    base_s = median(seconds_per_call(session.samples, "base") for session in sessions)
+    extra_s = startup_extra_s(sessions)
+    rounds = [
+        list(net_rounds(session.samples, lambda sample: sample.wall_s).values())
+        for session in sessions
+    ]
     return Timing(
         benchmark=sessions[0].benchmark,
         verdict=Verdict(look.claim.value),
         estimate=estimate,
         cpu_ratio=_cpu_ratio(sessions),
-        base_s=median(seconds_per_call(session.samples, "base") for session in sessions),
+        base_s=base_s,
         calls=samples[0].calls,
-        startup=_startup([start.growth for start in starts]),
+        startup=startup_ratio(sessions, limit),
         outside=_outside(sessions),
         peak_rss_mb=_peak(sessions),
-        notes=tuple(_notes(sessions, estimate)),
+        notes=(*_notes(sessions, estimate), *_describe_dependence(statistics)),
+        total=total_ratio(rounds),
+        tail=tail_ratio(rounds),
+        slow_inputs=() if look.claim == Claim.SLOWER else _slow_inputs(sessions),
+        startup_extra_s=extra_s,
+        pays_after=pays_after(extra_s, base_s, estimate),
+        serial_correlation=serial_correlation(statistics),
     )
+
+
+def _slow_inputs(sessions: Sequence[Session]) -> tuple[SlowInput, ...]:
+    """Return the inputs on which the candidate was slowest relative to the base."""
+    slow = (slow for session in sessions for slow in session.slow_inputs)
+    return tuple(sorted(slow, key=lambda found: -found.growth)[:MOST_SLOW_INPUTS])
+
+
+def _describe_dependence(statistics: Sequence[float]) -> list[str]:
+    """Return a note on sessions that resemble those before them more than chance explains."""
+    correlation = serial_correlation(statistics)
+    if correlation is None or not is_suspicious(correlation, len(statistics)):
+        return []
+    return [
+        f"successive sessions resemble each other (autocorrelation {correlation:.2f}, von Neumann "
+        f"ratio {2 - 2 * correlation:.2f} instead of 2): the machine's state drifts, and the "
+        "interval is wider for it; `fairtrial doctor` says what disturbs"
+    ]
 
 
 def _estimate(look: SessionLook, alpha: float) -> Estimate | None:
@@ -127,7 +186,7 @@ def _outside(sessions: Sequence[Session]) -> float | None:
     Zero unless sessions agree on it.
     """
     figures = (_excess_shares(sessions, name) for name in ("outside_s", "stalled_s"))
-    return max((max(0.0, _agreed(shares)) for shares in figures if shares), default=None)
+    return max((max(0.0, lower_bound(shares)) for shares in figures if shares), default=None)
 
 
 def _excess_shares(sessions: Sequence[Session], name: str) -> list[float]:
@@ -141,25 +200,6 @@ def _excess_shares(sessions: Sequence[Session], name: str) -> list[float]:
         for session in sessions
         if (figure := getattr(session, name)) is not None
     ]
-
-
-def _startup(growths: Sequence[float]) -> float | None:
-    """Return start-up as a multiple of the base's; above the limit only if sessions agree."""
-    if not growths:
-        return None
-    middle = median_low(growths)
-    agreed = _agreed([min(growth, MOST_GROWTH) for growth in growths])
-    return middle if agreed > SLOWEST_START else min(middle, SLOWEST_START)
-
-
-def _agreed(values: Sequence[float]) -> float:
-    """Return a lower confidence bound of the mean; minus infinity with too few values."""
-    from scipy import special
-
-    if len(values) < FEWEST_THAT_AGREE:
-        return -math.inf
-    quantile = float(special.stdtrit(len(values) - 1, 1 - AGREEMENT_LEVEL))
-    return fmean(values) - quantile * stdev(values) / math.sqrt(len(values))
 
 
 def _sample_s(session: Session) -> float:
@@ -238,16 +278,12 @@ def _most_outside(timing: Timing) -> float:
     return min(MOST_OUTSIDE, max(LITTLE_OUTSIDE, gained / 2)) if ratio > 1 else MOST_OUTSIDE
 
 
-def _vetoes(timing: Timing, has_others: bool) -> list[str]:
+def _vetoes(timing: Timing, startup_limit: float, *, has_others: bool) -> list[str]:
     vetoes = []
     if timing.verdict == Verdict.SLOWER and has_others:
         assert timing.estimate is not None
         vetoes.append(f"{timing.benchmark} got slower: {point_text(timing.estimate)}")
-    if timing.startup is not None and timing.startup > SLOWEST_START:
-        vetoes.append(
-            f"{timing.benchmark}: it takes {timing.startup:.2f} times as long as the base to start "
-            "and get going: work may have been moved there"
-        )
+    vetoes += startup_vetoes(timing, startup_limit)
     if timing.outside is not None and timing.outside > _most_outside(timing):
         vetoes.append(
             f"{timing.benchmark}: work equal to {timing.outside:.0%} of the base's time is done "

@@ -7,10 +7,10 @@ still be smaller than `min_effect`.)
 
 The power comes from a simulation with a fixed seed: sessions are independent and normal. Each
 simulated run has a smallest effect, in units of the session spread, that one of its looks detects:
-the minimum of t * sd / sqrt(n) - mean over the looks at n sessions. The effect detected with a
-power of 80 % is the 80th percentile of these, so one simulation answers for every effect, with a
-standard error of about 0.5 % of it. Noncentral t at the last look alone would be exact but too
-pessimistic: it ignores the earlier looks.
+the minimum of factor * t * sd / sqrt(n) - mean over the looks at n sessions, where the factor
+allows for autocorrelated sessions (`autocorrelation`). The effect detected with a power of 80 % is
+the 80th percentile of these, so one simulation answers for every effect, with a standard error of
+about 0.5 % of it.
 
 References::
 
@@ -26,6 +26,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fairtrial.arena.timing.stats.autocorrelation import widening
 from fairtrial.arena.timing.stats.sequential import LEAST_SPREAD, LOOKS, Claim, nominal_level
 
 if TYPE_CHECKING:
@@ -148,30 +149,24 @@ def _draw_thresholds(sessions: int, alpha: float) -> Values:
     import numpy as np
     from scipy.special import stdtrit
 
-    means, sds = _draw_runs()
+    runs = _draw_runs()
     level = nominal_level(alpha)
     least = np.full(RUNS, np.inf)
     for at in (*(look for look in LOOKS if look < sessions), sessions):
         quantile = -float(stdtrit(at - 1, level / 2))
-        least = np.minimum(least, quantile * sds[at - 1] / math.sqrt(at) - means[at - 1])
+        first = runs[:, :at]
+        error = widening(first) * np.std(first, axis=1, ddof=1) / math.sqrt(at)
+        least = np.minimum(least, quantile * error - np.mean(first, axis=1))
     # Below 0 there is no effect: such a run claims a difference where there is none.
     return np.sort(np.maximum(least, 0.0))
 
 
 @functools.lru_cache(maxsize=1)
-def _draw_runs() -> tuple[Values, Values]:
-    """Return means and standard deviations of the first 1, 2, 3, ... sessions.
-
-    Rows are numbers of sessions, columns are runs.
-    """
+def _draw_runs() -> Values:
+    """Return sessions of simulated runs, each row a run, with mean 0 and spread 1."""
     import numpy as np
 
-    sessions = np.random.default_rng(SEED).standard_normal((LOOKS[-1], RUNS))
-    counts = np.arange(1, LOOKS[-1] + 1)[:, None]
-    means = np.cumsum(sessions, axis=0) / counts
-    squares = np.cumsum(sessions * sessions, axis=0) - counts * means * means
-    sds = np.sqrt(np.maximum(squares, 0.0) / np.maximum(counts - 1, 1))
-    return means, sds
+    return np.random.default_rng(SEED).standard_normal((RUNS, LOOKS[-1]))
 
 
 def _check(spread: float, alpha: float, power: float) -> None:

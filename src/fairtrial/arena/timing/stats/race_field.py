@@ -3,7 +3,9 @@
 Bounds of how far a runner is behind a rival are one-sided and repeated: Welch's t over the first n
 sessions of both, for n in the looks, however many more one of them has. So the bounds don't depend
 on which runner gets how many sessions. The level of each look is that of the group-sequential test,
-which was computed for fewer degrees of freedom, and is slightly conservative here.
+which was computed for fewer degrees of freedom, and is slightly conservative here. All bounds in a
+race assume independent sessions: they decide who is timed further, while verdicts, the winner's
+confirmation among them, come from intervals that allow for autocorrelated ones (`autocorrelation`).
 
 References::
 
@@ -34,7 +36,7 @@ class RunnerState(StrEnum):
     CLOSE = "can't beat the leader by as much as matters"
     SLOWER = "slower than the leader"
     NO_FASTER = "no faster than the base by as much as matters"
-    EQUIVALENT = "equivalent to the base"
+    EQUIVALENT = "too close to the base to win"
     WITHDRAWN = "withdrawn"
 
 

@@ -66,18 +66,30 @@ def mean_ratio(ratios: Sequence[float]) -> float:
     return fmean(ratios)
 
 
-def _ratio(samples: Sequence[Sample], figure: Callable[[Sample], float]) -> float | None:
+def net_rounds(
+    samples: Sequence[Sample], figure: Callable[[Sample], float]
+) -> dict[int, tuple[float, float]]:
+    """Return a figure of base and candidate in each kept round that is complete.
+
+    The figure of an empty sample is subtracted from both.
+    """
     empty = _empty(samples, figure)
     rounds: dict[int, dict[Arm, float]] = {}
     for sample in samples:
         if sample.is_kept and sample.calls:
             rounds.setdefault(sample.round, {})[sample.arm] = _net(figure(sample), empty)
-    complete = [arms for arms in rounds.values() if len(arms) == 2 and min(arms.values()) > 0]
+    return {
+        number: (arms["base"], arms["candidate"])
+        for number, arms in rounds.items()
+        if len(arms) == 2 and min(arms.values()) > 0
+    }
+
+
+def _ratio(samples: Sequence[Sample], figure: Callable[[Sample], float]) -> float | None:
+    complete = net_rounds(samples, figure).values()
     if not complete:
         return None
-    return session_statistic(
-        [arms["base"] for arms in complete], [arms["candidate"] for arms in complete]
-    )
+    return session_statistic([base for base, _ in complete], [new for _, new in complete])
 
 
 def _empty(samples: Sequence[Sample], figure: Callable[[Sample], float]) -> float:
