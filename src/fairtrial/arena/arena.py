@@ -18,6 +18,7 @@ from fairtrial.arena.candidates.resolution import editable_texts, resolve
 from fairtrial.arena.checks.check_results import CheckResults
 from fairtrial.arena.checks.prepared_check import PreparedCheck
 from fairtrial.arena.disk_guard import DiskUse
+from fairtrial.arena.model.adequacy import Adequacy
 from fairtrial.arena.model.candidates import Candidate, Changes
 from fairtrial.arena.model.judgements import Judgement
 from fairtrial.arena.model.verdicts import Basis, Reason, Rejection, Verdict
@@ -61,6 +62,7 @@ class Arena:
     tree: the git tree of that commit, which doesn't depend on when it was made
     notes: remarks for people on the base and its checks
     sandbox_name: the kind of sandbox that candidates' commands run in
+    adequacy: what the checks reject, once they were audited
     """
 
     def __init__(
@@ -80,6 +82,7 @@ class Arena:
         self.tree = resources.pool.snapshot.tree
         self.notes = tuple(notes)
         self.sandbox_name = resources.sandbox.name
+        self.adequacy: Adequacy | None = None
         self._seen: dict[str, _SeenDigest] = {}
         self._readers: Semaphore = anyio.Semaphore(READERS)
         self._disk_guard = resources.disk_guard
@@ -88,6 +91,12 @@ class Arena:
     def basis(self) -> Basis:
         """The strongest evidence that a pass rests on, of all checks that had to hold."""
         return max((check.basis for check in self.checks), key=_STRENGTH.index)
+
+    @property
+    def vetoes(self) -> tuple[str, ...]:
+        """Why no candidate may be adopted: the audit found that the checks accept anything."""
+        veto = self.adequacy.veto if self.adequacy else ""
+        return (veto,) if veto else ()
 
     async def resolve(self, candidate: Candidate) -> Changes | Rejection:
         """Return a candidate's changes to the base, or a rejection if it can't be used."""

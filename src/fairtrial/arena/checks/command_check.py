@@ -31,6 +31,7 @@ class PreparedCommandCheck:
     label: its path in the problem
     check: the check
     expected: the base's output; None if only the exit status counts
+    base_s: the wall time of a run on the base
     """
 
     label: str
@@ -38,6 +39,7 @@ class PreparedCommandCheck:
     expected: bytes | None
     notes: tuple[str, ...] = ()
     loaded: frozenset[str] = frozenset()
+    base_s: float = 0.0
 
     @property
     def basis(self) -> Basis:
@@ -77,8 +79,9 @@ async def prepare_command(label: str, check: Check, stages: Stages) -> PreparedC
     runs = await run_all([run_once] * BASE_RUNS)
     for done, command in runs:
         _refuse_failing(label, done, command)
+    base_s = min(done.wall_s for done, _ in runs)
     if check.compare != "output":
-        return PreparedCommandCheck(label, check, None)
+        return PreparedCommandCheck(label, check, None, base_s=base_s)
     expected, *repeated = (done for done, _ in runs)
     if expected.stdout.dropped:
         raise StudyError(
@@ -92,7 +95,7 @@ async def prepare_command(label: str, check: Check, stages: Stages) -> PreparedC
         difference = find_difference(_get_stdout(expected), _get_stdout(again))
         if difference is not None:
             raise _varying_error(label, difference)
-    return PreparedCommandCheck(label, check, _get_stdout(expected))
+    return PreparedCommandCheck(label, check, _get_stdout(expected), base_s=base_s)
 
 
 def _refuse_failing(label: str, done: Completed, command: Command) -> None:

@@ -47,6 +47,7 @@ class PreparedFunctionCheck:
     notes: remarks for the user about the runs on the base
     loaded: files that the runs on the base imported
     seed: the seed of the inputs; None if they were recorded
+    base_s: the wall time of a run on the base
     """
 
     expectation: Expectation
@@ -54,11 +55,16 @@ class PreparedFunctionCheck:
     loaded: frozenset[str]
     seed: str | None = None
     basis: Basis = Basis.COMPARED
+    base_s: float = 0.0
 
     @property
     def label(self) -> str:
         """The check's path in the problem."""
         return self.expectation.label
+
+    def calls(self, function: str) -> bool:
+        """Return whether it calls this function."""
+        return self.expectation.check.function == function
 
     async def run(self, stage: Stage) -> CheckRun:
         """Call the function of a candidate, and compare the outcomes with the expected ones."""
@@ -138,7 +144,9 @@ async def prepare_calls(
         lines = tuple(dump_encoded(outcome).encode("ascii") for outcome in expected)
         notes = tuple(f"{label}: {note}" for note in _write_notes(check, expected, seed))
         loaded = reports[0].files | reports[1].files
-        return PreparedFunctionCheck(Expectation(label, check, job, lines), notes, loaded, seed)
+        base_s = min(done.wall_s for done, _, _ in ran)
+        expectation = Expectation(label, check, job, lines)
+        return PreparedFunctionCheck(expectation, notes, loaded, seed, base_s=base_s)
 
     return await to_thread.run_sync(build)  # results may be large
 

@@ -41,6 +41,7 @@ class PreparedPytestCheck:
     notes: remarks for the user about the runs on the base
     loaded: files that the runs on the base imported
     durations: the seconds that each counted test takes on the base, in the order of execution
+    base_s: the wall time of a run on the base
     """
 
     label: str
@@ -50,6 +51,7 @@ class PreparedPytestCheck:
     loaded: frozenset[str]
     basis: Basis = Basis.TESTS
     durations: Mapping[str, float] = field(default_factory=dict)
+    base_s: float = 0.0
 
     async def run(self, stage: Stage) -> CheckRun:
         """Run pytest on a candidate, and compare the results with the base's."""
@@ -133,7 +135,10 @@ async def prepare_tests(label: str, check: Check, stages: Stages) -> PreparedPyt
     notes = tuple(f"{label}: {note}" for note in _write_notes(baseline, runs, only_outside))
     loaded = frozenset().union(*(run.loaded for run in runs))
     durations = {name: _median_seconds(runs, name) for name in baseline.counted}
-    return PreparedPytestCheck(label, check, baseline, notes, loaded, durations=durations)
+    base_s = min(run.completed.wall_s for run in runs)
+    return PreparedPytestCheck(
+        label, check, baseline, notes, loaded, durations=durations, base_s=base_s
+    )
 
 
 def _median_seconds(runs: Sequence[SuiteRun], name: str) -> float:
