@@ -67,6 +67,7 @@ from fairtrial.arena.delivery.winner import (
 )
 from fairtrial.arena.evaluation import (
     Evaluation as Evaluation,
+    audit_quickly as audit_quickly,
     evaluate_candidates as evaluate_candidates,
     judge_candidates as judge_candidates,
     read_candidates as read_candidates,
@@ -97,6 +98,7 @@ from fairtrial.arena.model.problem import (
     Benchmark as Benchmark,
     Check as Check,
     CodeProblem as CodeProblem,
+    dump_problem as dump_problem,
 )
 from fairtrial.arena.model.timings import (
     Estimate as Estimate,

@@ -27,28 +27,18 @@ def audit_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def summarize_audit(adequacy: Adequacy | None) -> Iterator[str]:
     """Yield what an audit says about the verdicts beside it, in a few lines."""
-    if adequacy is None or not (adequacy.nulls or adequacy.mutants):
+    if adequacy is None or not adequacy.summary:
         return
     if adequacy.veto:
         yield f"Nothing is to be adopted: {adequacy.veto}."
     else:
-        yield f"Checks audited: {_count_nulls(adequacy)}{_count_mutants(adequacy)}."
+        yield f"Checks audited: {adequacy.summary}."
     survivors = adequacy.survivors
     if survivors:
         names = "; ".join(map(_locate, survivors[:MOST_SURVIVORS]))
         more = len(survivors) - MOST_SURVIVORS
         names += f"; and {more} more" if more > 0 else ""
         yield f"No check notices: {names}. `fairtrial audit` prints the diffs."
-
-
-def _count_nulls(adequacy: Adequacy) -> str:
-    rejected = sum(null.passed is False for null in adequacy.nulls)
-    return f"{rejected} of {count(len(adequacy.nulls), 'null candidate')} rejected"
-
-
-def _count_mutants(adequacy: Adequacy) -> str:
-    judged = adequacy.killed + len(adequacy.survivors)
-    return f", {adequacy.killed} of {count(judged, 'mutant')} rejected" if judged else ""
 
 
 def _locate(mutant: MutantResult) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from fairtrial.arena import (
     ArenaSettings,
@@ -19,6 +19,7 @@ from fairtrial.arena import (
     Judgement,
     Reason,
     Verdict,
+    dump_problem,
     judge_candidates,
     load_problem,
     require_editable_files,
@@ -27,7 +28,6 @@ from fairtrial.core import (
     LabError,
     Mistake,
     StudyError,
-    dump_record,
     format_path,
     plain_number,
     study_errors_as_misfits,
@@ -156,11 +156,13 @@ class BoundCode(ProblemHooks):
     def _judge(self, candidate: Candidate) -> Judgement:
         with study_errors_as_misfits():
             evaluation = judge_candidates(self.code, [candidate], slots=1, settings=self.settings)
+            if evaluation.adequacy and evaluation.adequacy.veto:
+                raise StudyError(Mistake(("check",), evaluation.adequacy.veto))
         return evaluation.judgements[0]
 
     def fingerprint(self) -> Mapping[str, Any]:
         """Return the content of the problem's file, which the study only names."""
-        return cast("Mapping[str, Any]", dump_record(self.code))
+        return dump_problem(self.code)
 
     def progress_remark(self) -> Callable[[], str]:
         """Return a function that says which other process times on this machine, if one does."""

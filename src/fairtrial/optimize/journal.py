@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from fairtrial.arena import CodeProblem, Judgement
-from fairtrial.core import canonical_json, dump_record
+from fairtrial.arena import CodeProblem, Judgement, dump_problem
+from fairtrial.core import canonical_json
 from fairtrial.optimize.proposals import Tried
 from fairtrial.study import JournalEntry
 
@@ -84,7 +84,7 @@ def read_journal(journal: OptimizationJournal, setting: Mapping[str, Any]) -> Jo
 
 def problem_fingerprint(problem: CodeProblem) -> str:
     """Return a digest of a problem's content, independent of where its file is."""
-    return compute_fingerprint(dump_record(problem))
+    return compute_fingerprint(dump_problem(problem))
 
 
 def compute_fingerprint(setting: Mapping[str, Any]) -> str:

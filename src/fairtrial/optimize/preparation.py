@@ -7,7 +7,14 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from fairtrial.arena import Arena, Check, CodeProblem, spell_command
+from fairtrial.arena import (
+    Arena,
+    ArenaSettings,
+    Check,
+    CodeProblem,
+    audit_quickly,
+    spell_command,
+)
 from fairtrial.core import Mistake, PluginError, StudyError, build_record, plugins
 from fairtrial.llm import PRICES, PRICES_DATE
 from fairtrial.optimize.proposals import Brief, RequestKind, Usage
@@ -59,6 +66,20 @@ def check_proposer(
         proposer.preflight(context)
     except StudyError as error:
         raise _under_options(error) from None
+
+
+async def audit_checks(arena: Arena, settings: ArenaSettings) -> tuple[str, ...]:
+    """Audit the checks before any proposal is asked for; return notes for people.
+
+    Raise a `StudyError` if they accept a function that does no work: no candidate that passes them
+    could be adopted.
+    """
+    notes = await audit_quickly(arena, settings)
+    for veto in arena.vetoes:
+        hint = "`fairtrial audit` shows more; --no-audit goes on nevertheless"
+        raise StudyError(Mistake(("check",), veto, hint))
+    summary = arena.adequacy.summary if arena.adequacy else ""
+    return (f"checks audited: {summary}", *notes) if summary else notes
 
 
 @asynccontextmanager

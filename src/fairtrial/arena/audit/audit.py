@@ -33,6 +33,7 @@ from fairtrial.arena.settings import ArenaSettings
 from fairtrial.core import Phase, PhaseStarted, on_one_line
 
 LONGEST_WHY = 200
+NOTHING_LEFT = "checks not audited: all of them fail on the base on purpose"
 NOT_NAMED = "checks not audited: no function is named by a check or a benchmark"
 
 
@@ -120,6 +121,8 @@ class _Audit:
         resources = self.arena.resources
         added = await prepare_timed_comparisons(resources, self.arena.checks)
         self.checks = limit_checks([*self.arena.checks, *added])
+        if not self.checks:
+            return Adequacy(notes=(NOTHING_LEFT,))
         # An arena of its own: its verdicts and time limits must not reach real candidates.
         self.judge_arena = Arena(resources, self.checks, self.arena.path_rules, ())
         definitions = self._find_definitions(functions)

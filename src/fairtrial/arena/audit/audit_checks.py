@@ -34,8 +34,13 @@ def _limit(prepared: PreparedCheck) -> PreparedCheck | None:
         case PreparedFunctionCheck(expectation=expectation):
             check = _shorten(expectation.check, prepared.base_s)
             return replace(prepared, expectation=replace(expectation, check=check))
-        case PreparedPytestCheck(check=check):
-            return replace(prepared, check=_shorten(check, prepared.base_s))
+        case PreparedPytestCheck(check=check, baseline=baseline):
+            if not baseline.counted:
+                return None
+            baseline = replace(baseline, required=())
+            return replace(prepared, check=_shorten(check, prepared.base_s), baseline=baseline)
+        case PreparedCommandCheck(check=check) if check.fails_on_base:
+            return None
         case PreparedCommandCheck(check=check):
             return replace(prepared, check=_shorten(check, prepared.base_s))
     return prepared

@@ -140,6 +140,16 @@ class Adequacy:
         return self.killed / judged if judged else None
 
     @property
+    def summary(self) -> str:
+        """How many null candidates and mutants were rejected; empty if none were judged."""
+        if not self.nulls and not self.mutants:
+            return ""
+        rejected = sum(null.passed is False for null in self.nulls)
+        text = f"{rejected} of {len(self.nulls)} null candidates rejected"
+        judged = self.killed + len(self.survivors)
+        return f"{text}, {self.killed} of {judged} mutants rejected" if judged else text
+
+    @property
     def veto(self) -> str:
         """Why no candidate may be adopted; empty if every null candidate was rejected."""
         if not self.accepted:

@@ -18,6 +18,7 @@ from fairtrial.core import (
     blank_mistakes,
     command_mistakes,
     drop_malformed_commands,
+    dump_record,
     file_function_mistakes,
     function_mistakes,
     path_mistakes,
@@ -47,6 +48,12 @@ class Check(Record):
     cases: the number of inputs to generate
     calls: a JSON file of recorded calls with their results
     view: `module:function` that converts a result to plain data before it is compared
+    accept: `file.py:function` that judges results instead of a comparison with the base's:
+        `accept(args, kwargs, result) -> True`, or the reason why not
+    must_pass: tests that fail on the base and must pass in candidates, by pytest's names; a name
+        without parameters stands for all of them
+    fails_on_base: for commands other than pytest: whether it must fail on the base and succeed in
+        candidates
     rel_tol: relative tolerance for floats
     abs_tol: absolute tolerance for floats
     timeout_s: limit of the check's CPU time, and of its wall time without time spent waiting for a
@@ -60,6 +67,9 @@ class Check(Record):
     cases: int = 50
     calls: str = ""
     view: str = ""
+    accept: str = ""
+    must_pass: tuple[str, ...] = ()
+    fails_on_base: bool = False
     rel_tol: float = 1e-9
     abs_tol: float = 0.0
     timeout_s: float = 120.0
@@ -85,6 +95,7 @@ class Check(Record):
             yield Mistake((), "needs `command` or `function`")
         yield from command_mistakes(self.command, ("command",))
         yield from self._function_mistakes()
+        yield from self._base_failure_mistakes()
         if self.compare == "output" and (self.function or self.is_pytest):
             kind = "a function's results are" if self.function else "pytest's tests are"
             yield Mistake(("compare",), f"is for other commands: {kind} compared one by one")
@@ -95,8 +106,21 @@ class Check(Record):
                 yield Mistake((name,), f"must be 0 or more, got {getattr(self, name):g}")
         yield from _positive_mistakes(self, "timeout_s")
 
+    def _base_failure_mistakes(self) -> Iterator[Mistake]:
+        if self.must_pass and not self.is_pytest:
+            hint = "fails_on_base: true is for other commands"
+            yield Mistake(("must_pass",), "is for a command that runs pytest", hint)
+        for index, name in enumerate(self.must_pass):
+            if not name.strip():
+                yield Mistake(("must_pass", index), "is empty")
+        if self.fails_on_base and (self.function or self.is_pytest):
+            hint = "name the tests in must_pass" if self.is_pytest else ""
+            yield Mistake(("fails_on_base",), "is for commands other than pytest", hint)
+        elif self.fails_on_base and self.compare == "output":
+            yield Mistake(("fails_on_base",), "can't be combined with `compare: output`")
+
     def _function_mistakes(self) -> Iterator[Mistake]:
-        for name in ("inputs", "calls", "view"):
+        for name in ("inputs", "calls", "view", "accept"):
             if self.command and not self.function and getattr(self, name):
                 yield Mistake((name,), "is for a check of a `function`, not of a command")
         if self.function:
@@ -111,6 +135,8 @@ class Check(Record):
             yield from path_mistakes(self.calls, ("calls",))
         if self.view:
             yield from function_mistakes(self.view, ("view",))
+        if self.accept:
+            yield from file_function_mistakes(self.accept, ("accept",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +288,24 @@ class CodeProblem(Record):
             yield Mistake(("editable",), f"{what}: no candidate could change anything")
 
 
+_LATER_FIELDS = {"check": {"accept": "", "must_pass": [], "fails_on_base": False}}
+"""Fields that came later, with their defaults: digests of problems without them stay the same."""
+
+
+def dump_problem(problem: CodeProblem) -> dict[str, Any]:
+    """Return the content of a problem as plain data that fingerprints are made of.
+
+    Fields that came later are left out where they have their default.
+    """
+    data: dict[str, Any] = dump_record(problem)
+    for part, later in _LATER_FIELDS.items():
+        data[part] = [
+            {key: value for key, value in item.items() if key not in later or value != later[key]}
+            for item in data[part]
+        ]
+    return data
+
+
 def _positive_mistakes(record: Record, name: str) -> Iterator[Mistake]:
     value = getattr(record, name)
     if value <= 0:
@@ -298,7 +342,12 @@ def resolve_paths(problem: CodeProblem, top: Path) -> CodeProblem:
         include=tuple(str(PurePosixPath(glob.escape(str(cwd)), path)) for path in problem.include),
         import_roots=None if roots is None else tuple(map(rebase, roots)),
         check=tuple(
-            replace(check, inputs=rebase(check.inputs), calls=rebase(check.calls))
+            replace(
+                check,
+                inputs=rebase(check.inputs),
+                calls=rebase(check.calls),
+                accept=rebase(check.accept),
+            )
             for check in problem.check
         ),
         bench=tuple(
