@@ -15,7 +15,7 @@ from fairtrial.arena.audit.audit_checks import (
 )
 from fairtrial.arena.audit.definitions import Definition, find_definition
 from fairtrial.arena.audit.mutations import Mutation, find_mutations, is_valid
-from fairtrial.arena.audit.nulls import change_file, make_null
+from fairtrial.arena.audit.nulls import change_file, make_null, spell_literal
 from fairtrial.arena.audit.reach import trace_functions
 from fairtrial.arena.audit.selection import order_mutations
 from fairtrial.arena.candidates.resolution import editable_files
@@ -31,6 +31,7 @@ from fairtrial.arena.model.verdicts import Verdict
 from fairtrial.arena.opening import open_arena
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.core import Phase, PhaseStarted, on_one_line
+from fairtrial.sandbox import TAG, Encoded
 
 LONGEST_WHY = 200
 NOTHING_LEFT = "checks not audited: all of them fail on the base on purpose"
@@ -150,11 +151,12 @@ class _Audit:
 
     async def _judge_nulls(self, definitions: dict[str, Definition]) -> list[NullResult]:
         base = self.arena.resources.pool.base
-        wanted = {
-            (function, kind): _Wanted(f"null: {kind}", make_null(base, definition, kind))
-            for function, definition in definitions.items()
-            for kind in NullKind
-        }
+        wanted = {}
+        for function, definition in definitions.items():
+            literal = spell_literal(self._find_answer(function))
+            for kind in NullKind:
+                changes = make_null(base, definition, kind, literal)
+                wanted[function, kind] = _Wanted(f"null: {kind}", changes)
         await self._judge_all(list(wanted.values()))
         results = [
             self._read_null(function, kind, null.judgement)
@@ -177,11 +179,16 @@ class _Audit:
         passed = None if judgement.is_unjudged else False
         return NullResult(function, kind, passed, check, why, answer)
 
-    def _render_answer(self, function: str) -> str:
-        """Return the base's first result of a function as text; empty if no check has it."""
+    def _find_answer(self, function: str) -> Encoded:
+        """Return the base's first result of a function; an unreadable value if no check has it."""
         check = self._find_check(function)
         outcome = read_line(check.expectation.lines[0]) if check else {}
-        return render(outcome["result"]) if "result" in outcome else ""
+        return outcome.get("result", {TAG: "unreadable", "why": "no result"})
+
+    def _render_answer(self, function: str) -> str:
+        """Return the base's first result of a function as text; empty if it isn't plain data."""
+        answer = self._find_answer(function)
+        return render(answer) if spell_literal(answer) else ""
 
     def _find_check(self, function: str) -> PreparedFunctionCheck | None:
         for check in self.checks:

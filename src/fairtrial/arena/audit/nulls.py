@@ -6,6 +6,7 @@ it gets the replacement. Some kinds call the original to learn a result or its t
 
 from __future__ import annotations
 
+import ast
 import hashlib
 from pathlib import Path
 from types import MappingProxyType
@@ -13,7 +14,9 @@ from types import MappingProxyType
 from fairtrial.arena.audit.definitions import Definition
 from fairtrial.arena.model.adequacy import NullKind
 from fairtrial.arena.model.candidates import Changes, FileState
+from fairtrial.sandbox import Encoded, decode
 
+LONGEST_LITERAL = 100_000
 _NEEDS = {
     NullKind.CONSTANT: "not results",
     NullKind.EMPTY: "not results",
@@ -112,20 +115,34 @@ _fairtrial_null({owner}, {name!r})
 """
 
 
-def make_null(top: Path, definition: Definition, kind: NullKind) -> Changes:
+def make_null(top: Path, definition: Definition, kind: NullKind, result: str = "") -> Changes:
     """Return the changes that replace a function by a null candidate of this kind.
 
     top: the tree of the base
+    result: the base's first result as a literal; without it, a constant null candidate returns the
+        first result of each process
     """
     owner, _, name = definition.name.rpartition(".")
+    is_literal = kind == NullKind.CONSTANT and bool(result)
     appended = _TEMPLATE.format(
-        needs=_NEEDS.get(kind, "False"),
-        answer=_ANSWERS[kind],
+        needs="False" if is_literal else _NEEDS.get(kind, "False"),
+        answer=result if is_literal else _ANSWERS[kind],
         owner=owner or "__import__('sys').modules[__name__]",
         name=name,
     )
-    content = (top / definition.path).read_bytes() + appended.encode("ascii")
+    content = (top / definition.path).read_bytes() + appended.encode("utf-8")
     return change_file(definition.path, content)
+
+
+def spell_literal(result: Encoded) -> str:
+    """Return an encoded value as a Python literal; empty if it is too long or has none."""
+    try:
+        value = decode(result)
+        text = repr(value)
+        is_same = len(text) <= LONGEST_LITERAL and ast.literal_eval(text) == value
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return ""
+    return text if is_same and text.isascii() else ""
 
 
 def change_file(path: str, content: bytes) -> Changes:
