@@ -49,7 +49,7 @@ def confirm(monkeypatch):
         scheduler = SimpleNamespace(
             entries=entries, changes={entry.id: entry.id for entry in entries}
         )
-        arena = SimpleNamespace(problem=SimpleNamespace(min_effect=0.02))
+        arena = SimpleNamespace(problem=SimpleNamespace(min_effect=0.02), adequacy=None)
         confirmed = asyncio.run(confirmation.confirm_winner(scheduler, arena, None, events.append))
         return confirmed, events
 

@@ -80,7 +80,7 @@ class OptimizationResult:
             "explanation": self.explanation,
             "notes": list(self.notes),
             "out": dict(self.dropped),
-            "adequacy": None if self.adequacy is None else dict(self.adequacy),
+            **({} if self.adequacy is None else {"adequacy": dict(self.adequacy)}),
         }
 
     @classmethod
