@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from fairtrial.arena.arena import Arena
@@ -30,6 +31,7 @@ from fairtrial.arena.model.problem import CodeProblem
 from fairtrial.arena.model.verdicts import Verdict
 from fairtrial.arena.opening import open_arena
 from fairtrial.arena.settings import ArenaSettings
+from fairtrial.arena.slots.threads import NoRoomError
 from fairtrial.core import Phase, PhaseStarted, on_one_line
 from fairtrial.sandbox import TAG, Encoded
 
@@ -162,15 +164,16 @@ class _Audit:
             self._read_null(function, kind, null.judgement)
             for (function, kind), null in wanted.items()
         ]
-        return [null for null in results if null.function not in self._find_untouched(results)]
+        untouched = self._find_untouched(results)
+        return [null for null in results if null.function not in untouched]
 
     def _read_null(self, function: str, kind: NullKind, judgement: Judgement | None) -> NullResult:
         if judgement is None:
             return NullResult(function, kind, None)
-        answer = (
-            self._render_answer(function) if kind in (NullKind.CONSTANT, NullKind.EMPTY) else ""
-        )
         rejection = judgement.rejection
+        # An empty value that is accepted is what the base returns.
+        is_answer = kind == NullKind.CONSTANT or (kind == NullKind.EMPTY and rejection is None)
+        answer = self._render_answer(function) if is_answer else ""
         if rejection is None:
             return NullResult(function, kind, True, answer=answer)
         why = on_one_line(f"{rejection.reason.value}: {rejection.message}", LONGEST_WHY)
@@ -267,7 +270,8 @@ class _Audit:
 
         async def judge(item: _Wanted) -> None:
             candidate = Candidate(item.name, files={})
-            item.judgement = await self.judge_arena.judge(candidate, item.changes)
+            with suppress(NoRoomError):  # what follows says so, if the disk is still full
+                item.judgement = await self.judge_arena.judge(candidate, item.changes)
 
         with anyio.move_on_after(self.left_s):
             async with anyio.create_task_group() as tasks:

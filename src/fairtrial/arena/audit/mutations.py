@@ -175,7 +175,7 @@ def _mutate_expression(node: ast.expr) -> Iterator[_Change]:
         case ast.Constant(value=int(value) | float(value)):
             yield "constant", node, repr(value + 1)
             yield "constant", node, repr(value - 1) if value >= 1 else f"({value - 1!r})"
-        case ast.Call(args=[first, second, *rest]) if not _has_starred([first, second]):
+        case ast.Call(args=[first, second, *rest]) if _can_swap(first, second):
             yield "swapped arguments", node, _with(node, args=[second, first, *rest])
         case ast.Subscript(slice=ast.Slice() as bounds):
             yield from _mutate_slice(node, bounds)
@@ -228,8 +228,9 @@ def _is_none(value: ast.expr) -> bool:
     return isinstance(value, ast.Constant) and value.value is None
 
 
-def _has_starred(arguments: Collection[ast.expr]) -> bool:
-    return any(isinstance(argument, ast.Starred) for argument in arguments)
+def _can_swap(first: ast.expr, second: ast.expr) -> bool:
+    is_starred = isinstance(first, ast.Starred) or isinstance(second, ast.Starred)
+    return not is_starred and ast.dump(first) != ast.dump(second)
 
 
 def _changed(node: ast.AST, **fields: object) -> ast.AST:

@@ -15,6 +15,8 @@ from fairtrial.arena.delivery.tracing import TraceRequest, trace
 from fairtrial.arena.resources import ArenaResources
 from fairtrial.core import LabError, run_all
 
+SPEND_S = 2.0
+"""After this long no further call is traced."""
 MOST_CASES = 20
 """How many calls of a check are traced."""
 
@@ -51,7 +53,8 @@ async def trace_functions(
     reached: dict[str, set[int]] = defaultdict(set)
 
     async def trace_job(job: Mapping[str, object]) -> None:
-        request = TraceRequest(paths, limit_s=limit_s, calls=job)
+        # With times, tracing starts after the imports: what they run isn't reached by calls.
+        request = TraceRequest(paths, timed=True, limit_s=limit_s, calls=job, spend_s=SPEND_S)
         try:
             line_trace = await trace(resources, None, request)
         except LabError as error:
