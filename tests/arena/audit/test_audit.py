@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from functools import partial
 
 import anyio
@@ -18,12 +19,14 @@ from fairtrial.arena import (
     CodeProblem,
     NullKind,
     audit_problem,
+    dump_problem,
     evaluate_candidates,
 )
 from fairtrial.arena.audit import audit as auditing
 from fairtrial.arena.checks import command_check as commands, pytest_check as tests
 from fairtrial.cli.audit_text import print_audit, summarize_audit
 from fairtrial.cli.main import cli
+from fairtrial.optimize import problem_fingerprint
 
 DUPLICATES = """
 def find_duplicates(numbers):
@@ -199,3 +202,25 @@ def test_the_command_exits_with_5_if_a_null_passes(top):
     assert (data["problem_id"], data["score"], data["mutants"]) == ("dups", None, 0)
     accepted = [null["kind"] for null in data["nulls"] if null["passed"]]
     assert accepted == ["constant", "empty", "last_result"]
+
+
+def test_an_optimization_stops_before_it_asks_for_candidates(top, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    bench = 'bench: [{name: sparse, command: ["true"]}]\n'
+    (top / "timed.yaml").write_text(FILES["problem.yaml"] + bench)
+    arguments = ["optimize", str(top / "timed.yaml"), "--unsandboxed", "--json"]
+    result = CliRunner().invoke(cli, arguments, standalone_mode=False)
+    assert result.return_value == 2, result.output
+    error = json.loads(result.stdout)["error"]
+    assert "the checks accept a function that always returns []" in error
+    assert "--no-audit" in error
+
+
+def test_fields_that_came_later_do_not_change_the_digest_of_older_problems():
+    problem = CodeProblem("old", check=(Check(command=("true",)),))
+    (check,) = dump_problem(problem)["check"]
+    assert not {"accept", "must_pass", "fails_on_base"} & set(check)
+    digest = problem_fingerprint(problem)
+    assert digest == "01b3f0553d331277f6d8cbd8e074fee7deb793217a9c78151e8bba4e5a14e77e"
+    changed = replace(problem, check=(Check(command=("true",), fails_on_base=True),))
+    assert problem_fingerprint(changed) != digest

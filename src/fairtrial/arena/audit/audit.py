@@ -47,16 +47,18 @@ class AuditLimits:
     mutants: how many mutants are judged
     seed: the seed of their choice
     max_seconds: after this long no more are judged
+    mutant_seconds: how long mutants are judged, at most
     slowest_s: if the checks take longer than this on the base, no mutants are judged
     """
 
     mutants: int = 20
     seed: int = 0
     max_seconds: float = 60.0
+    mutant_seconds: float = float("inf")
     slowest_s: float = float("inf")
 
 
-QUICK = AuditLimits(mutants=5, max_seconds=20.0, slowest_s=1.0)
+QUICK = AuditLimits(mutants=5, max_seconds=30.0, mutant_seconds=5.0, slowest_s=2.0)
 """What precedes every evaluation."""
 
 
@@ -159,7 +161,7 @@ class _Audit:
             for kind in NullKind:
                 changes = make_null(base, definition, kind, literal)
                 wanted[function, kind] = _Wanted(f"null: {kind}", changes)
-        await self._judge_all(list(wanted.values()))
+        await self._judge_all(list(wanted.values()), self.left_s)
         results = [
             self._read_null(function, kind, null.judgement)
             for (function, kind), null in wanted.items()
@@ -228,7 +230,8 @@ class _Audit:
             (mutation, source, _Wanted(mutation.change, change_file(mutation.path, changed)))
             for mutation, source, changed in chosen
         ]
-        await self._judge_all([mutant for _, _, mutant in wanted])
+        limit_s = min(self.left_s, self.limits.mutant_seconds)
+        await self._judge_all([mutant for _, _, mutant in wanted], limit_s)
         judged = [
             _read_mutant(mutation, source, mutant.judgement)
             for mutation, source, mutant in wanted
@@ -264,7 +267,7 @@ class _Audit:
             if is_valid(changed):
                 yield mutation, source, changed
 
-    async def _judge_all(self, wanted: Sequence[_Wanted]) -> None:
+    async def _judge_all(self, wanted: Sequence[_Wanted], limit_s: float) -> None:
         """Judge candidates concurrently until the time is over."""
         import anyio
 
@@ -273,7 +276,7 @@ class _Audit:
             with suppress(NoRoomError):  # what follows says so, if the disk is still full
                 item.judgement = await self.judge_arena.judge(candidate, item.changes)
 
-        with anyio.move_on_after(self.left_s):
+        with anyio.move_on_after(limit_s):
             async with anyio.create_task_group() as tasks:
                 for item in wanted:
                     tasks.start_soon(judge, item)

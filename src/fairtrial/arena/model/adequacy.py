@@ -147,7 +147,8 @@ class Adequacy:
         rejected = sum(null.passed is False for null in self.nulls)
         text = f"{rejected} of {len(self.nulls)} null candidates rejected"
         judged = self.killed + len(self.survivors)
-        return f"{text}, {self.killed} of {judged} mutants rejected" if judged else text
+        text += f", {self.killed} of {judged} mutants rejected" if judged else ""
+        return f"{text}, {self.left} not judged for want of time" if self.left else text
 
     @property
     def veto(self) -> str:
