@@ -129,9 +129,12 @@ async def make_brief(arena: Arena) -> Brief:
 
 
 def _describe_check(check: Check) -> str:
+    if check.accept:
+        return f"{check.function} must give a right result; it may be another one than now"
     if check.function:
         return f"{check.function} must give what it gives now"
-    return f"{spell_command(check.command)} must pass"
+    required = f", with these tests, which fail now: {', '.join(check.must_pass)}"
+    return f"{spell_command(check.command)} must pass{required if check.must_pass else ''}"
 
 
 async def choose_lineages(proposer: Proposer, brief: Brief, max_candidates: int) -> int:
