@@ -15,6 +15,7 @@ from fairtrial.arena.candidates.patches import render_patch
 from fairtrial.arena.candidates.paths import PathChange, PathRules
 from fairtrial.arena.candidates.protection import get_protection
 from fairtrial.arena.candidates.resolution import editable_texts, resolve
+from fairtrial.arena.checks.base_expectations import find_failing_on_purpose
 from fairtrial.arena.checks.check_results import CheckResults
 from fairtrial.arena.checks.prepared_check import PreparedCheck
 from fairtrial.arena.disk_guard import DiskUse
@@ -25,7 +26,7 @@ from fairtrial.arena.model.verdicts import Basis, Reason, Rejection, Verdict
 from fairtrial.arena.resources import ArenaResources
 from fairtrial.arena.slots.pool import WorktreeSlot
 from fairtrial.arena.slots.threads import NoRoomError
-from fairtrial.arena.timing.bench import Bench, can_time, open_bench
+from fairtrial.arena.timing.bench import Bench, has_timed_tests, open_bench
 from fairtrial.arena.workshop.workshop import ArenaWorkshop
 from fairtrial.core import StudyError, run_all
 
@@ -180,6 +181,10 @@ class Arena:
             if is_our_fault(resolved):
                 self._disk_guard.require_space_if_idle()
             return rejected(candidate, "", resolved)
+        failing = "" if resolved.digest else find_failing_on_purpose(self.checks)
+        if failing:
+            message = f"{failing}: it changes nothing, and the base fails what must pass"
+            return rejected(candidate, "", Rejection(Reason.TESTS, message))
         if not resolved.digest:
             return Judgement(candidate.name, "", Verdict.PASSED, self.basis, duplicate_of=BASE)
         return await self._judge_once(candidate, resolved, begun)
@@ -302,7 +307,7 @@ class Arena:
     @property
     def can_time(self) -> bool:
         """Whether the problem has a benchmark, or tests that can be timed."""
-        return can_time(self.resources.problem)
+        return bool(self.problem.bench) or has_timed_tests(self.checks)
 
     @asynccontextmanager
     async def bench(self) -> AsyncIterator[Bench]:

@@ -95,6 +95,7 @@ def evaluation(top):
     half = BASE.replace("len(numbers)", "max(len(numbers), 1)")
     broken = FIXED.replace("sum(numbers) /", "1 + sum(numbers) /")
     texts = {"fixed": FIXED, "half": half, "broken": broken, "other": BASE + "\nX = 1\n"}
+    texts["same"] = BASE + "# nothing new\n"
     return evaluate(make_problem(top, *checks), texts)
 
 
@@ -116,6 +117,13 @@ def test_a_candidate_without_the_fix_is_rejected_by_the_tests_that_must_pass(jud
     assert NEW in names
 
 
+def test_a_candidate_that_changes_nothing_is_rejected_as_the_base_would_be(judged):
+    assert judged["same"].rejection.reason == Reason.TESTS
+    assert "it changes nothing, and the base fails what must pass" in (
+        judged["same"].rejection.message
+    )
+
+
 def test_a_part_of_the_fix_is_not_enough(judged):
     assert judged["half"].rejection.message == f"must-pass tests don't pass: {NEW}"
     assert "can't be collected" in judged["half"].rejection.failures[0].message
@@ -129,12 +137,25 @@ def test_notes_name_the_tests_that_must_pass_and_do_not_call_them_uncounted(eval
     (note,) = [note for note in evaluation.notes if "must pass" in note]
     assert REQUIRED[0] in note
     assert not any("not counted" in note for note in evaluation.notes)
+    assert not any("come and go" in note or "cold" in note for note in evaluation.notes)
 
 
 def test_an_audit_does_not_credit_tests_that_fail_on_the_base(evaluation):
     checks = {null.kind: null.check for null in evaluation.adequacy.nulls}
     assert checks[NullKind.CONSTANT] in ("check[0]", "check[2]")
     assert evaluation.adequacy.accepted == ()
+
+
+def test_tests_that_must_pass_are_enough_for_a_check(top):
+    check = Check(command=(*PYTEST[:-1], "tests/test_median.py"), must_pass=(NEW,))
+    work = partial(
+        evaluate_candidates,
+        make_problem(top, check),
+        [whole("fixed", FIXED, "src/stats.py")],
+        settings=ArenaSettings(unsandboxed=True),
+    )
+    (judgement,) = anyio.run(work).judgements
+    assert judgement.verdict == Verdict.PASSED  # there is nothing to time
 
 
 def test_tests_that_pass_on_the_base_already_are_refused(top):

@@ -335,15 +335,21 @@ def _find_acceptor(checks: Sequence[PreparedCheck], function: str) -> Acceptor |
 
 def _find_suite(checks: Sequence[PreparedCheck]) -> PreparedPytestCheck:
     for check in checks:
-        if isinstance(check, PreparedPytestCheck):
+        if isinstance(check, PreparedPytestCheck) and check.baseline.counted:
             return check
     raise StudyError(
         Mistake(
             ("bench",),
-            "is empty, and no check runs pytest: nothing can be timed",
+            "is empty, and no check has tests that the base passes: nothing can be timed",
             "name a call with inputs, or a command, under bench:",
         )
     )
+
+
+def has_timed_tests(checks: Sequence[PreparedCheck]) -> bool:
+    """Return whether a check has tests that the base passes, which can be timed."""
+    suites = (check for check in checks if isinstance(check, PreparedPytestCheck))
+    return any(check.baseline.counted for check in suites)
 
 
 def can_time(problem: CodeProblem) -> bool:
