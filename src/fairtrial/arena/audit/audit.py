@@ -35,7 +35,7 @@ from fairtrial.arena.slots.threads import NoRoomError
 from fairtrial.core import Phase, PhaseStarted, on_one_line
 from fairtrial.sandbox import TAG, Encoded
 
-LONGEST_WHY = 200
+LONGEST_WHY, LONGEST_ANSWER = 200, 60
 NOTHING_LEFT = "checks not audited: all of them fail on the base on purpose"
 NOT_NAMED = "checks not audited: no function is named by a check or a benchmark"
 
@@ -193,7 +193,7 @@ class _Audit:
     def _render_answer(self, function: str) -> str:
         """Return the base's first result of a function as text; empty if it isn't plain data."""
         answer = self._find_answer(function)
-        return render(answer) if spell_literal(answer) else ""
+        return render(answer, LONGEST_ANSWER) if spell_literal(answer) else ""
 
     def _find_check(self, function: str) -> PreparedFunctionCheck | None:
         for check in self.checks:
