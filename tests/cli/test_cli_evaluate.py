@@ -78,7 +78,7 @@ FILES = {
 }
 GIVEN = ["wrong.diff", "right.diff", "folder", "outside.diff", "nonsense.diff", "nothing"]
 # As the issue that asked for it has them, and what came in addition.
-KEYS = ["problem_id", "base", "sandbox", "candidates", "notes"]
+KEYS = ["problem_id", "base", "sandbox", "candidates", "adequacy", "notes"]
 CANDIDATE_KEYS = [
     "name", "digest", "verdict", "basis", "reason", "failures", "duplicate_of", "ratio",
     "interval", "sessions", "check_s", "bench_s", "peak_rss_mb", "not_exercised", "notes",

@@ -32,6 +32,7 @@ class Watched:
     basis: Basis = Basis.COMPARED
     notes: tuple = ()
     loaded: frozenset = frozenset()
+    base_s: float = 0.0
     peak_rss_mb: float = 10.0
     at_once: int = 0
     most_at_once: int = 0

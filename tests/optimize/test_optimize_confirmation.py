@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fairtrial.arena import Estimate, Measurement, Reason, Rejection, Verdict
+from fairtrial.arena import Adequacy, Estimate, Measurement, Reason, Rejection, Verdict
 from fairtrial.core import LabError, Remark
 from fairtrial.optimize import CandidateDropped, confirmation
 
@@ -49,7 +49,7 @@ def confirm(monkeypatch):
         scheduler = SimpleNamespace(
             entries=entries, changes={entry.id: entry.id for entry in entries}
         )
-        arena = SimpleNamespace(problem=SimpleNamespace(min_effect=0.02))
+        arena = SimpleNamespace(problem=SimpleNamespace(min_effect=0.02), adequacy=Adequacy())
         confirmed = asyncio.run(confirmation.confirm_winner(scheduler, arena, None, events.append))
         return confirmed, events
 

@@ -118,6 +118,8 @@ class Arena:
     problem = CodeProblem("p", check=(Check(command=("true",)),), budget_s=600)
     basis = Basis.TESTS
     tree = "t"
+    vetoes = ()
+    adequacy = None
 
     async def read_all(self, candidates):
         texts = [each.files["m.py"].content.decode() for each in candidates]

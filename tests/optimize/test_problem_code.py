@@ -82,7 +82,8 @@ def folder(tmp_path, tmp_path_factory, monkeypatch):
     monkeypatch.setattr(quiet, "HOST_FOLDER", tmp_path_factory.mktemp("locks"))  # not the host's
     files = {
         "below/src/twice.py": MODULE,
-        "below/calls.json": '[{"args": [3], "kwargs": {}, "result": 6}]',
+        "below/calls.json": '[{"args": [3], "kwargs": {}, "result": 6},'
+        ' {"args": [4], "kwargs": {}, "result": 8}]',
         "below/twice.yaml": PROBLEM,
         "study.yaml": yaml.safe_dump({**STUDY, "output_dir": str(tmp_path / "out")}),
     }
@@ -114,6 +115,7 @@ def judged_as(monkeypatch, judgement, given=None):
 
         class Evaluation:
             judgements = (judgement,)
+            adequacy = None
 
         return Evaluation
 

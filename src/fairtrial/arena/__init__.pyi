@@ -3,6 +3,11 @@
 from fairtrial.arena.arena import (
     Arena as Arena,
 )
+from fairtrial.arena.audit.audit import (
+    AuditLimits as AuditLimits,
+    audit_arena as audit_arena,
+    audit_problem as audit_problem,
+)
 from fairtrial.arena.candidates.diff_parser import (
     read_diff as read_diff,
 )
@@ -62,6 +67,7 @@ from fairtrial.arena.delivery.winner import (
 )
 from fairtrial.arena.evaluation import (
     Evaluation as Evaluation,
+    audit_quickly as audit_quickly,
     evaluate_candidates as evaluate_candidates,
     judge_candidates as judge_candidates,
     read_candidates as read_candidates,
@@ -73,6 +79,12 @@ from fairtrial.arena.events import (
 )
 from fairtrial.arena.machine_survey import (
     survey_machine as survey_machine,
+)
+from fairtrial.arena.model.adequacy import (
+    Adequacy as Adequacy,
+    MutantResult as MutantResult,
+    NullKind as NullKind,
+    NullResult as NullResult,
 )
 from fairtrial.arena.model.candidates import (
     Candidate as Candidate,

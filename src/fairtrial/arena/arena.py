@@ -15,16 +15,18 @@ from fairtrial.arena.candidates.patches import render_patch
 from fairtrial.arena.candidates.paths import PathChange, PathRules
 from fairtrial.arena.candidates.protection import get_protection
 from fairtrial.arena.candidates.resolution import editable_texts, resolve
+from fairtrial.arena.checks.base_expectations import find_failing_on_purpose
 from fairtrial.arena.checks.check_results import CheckResults
 from fairtrial.arena.checks.prepared_check import PreparedCheck
 from fairtrial.arena.disk_guard import DiskUse
+from fairtrial.arena.model.adequacy import Adequacy
 from fairtrial.arena.model.candidates import Candidate, Changes
 from fairtrial.arena.model.judgements import Judgement
 from fairtrial.arena.model.verdicts import Basis, Reason, Rejection, Verdict
 from fairtrial.arena.resources import ArenaResources
 from fairtrial.arena.slots.pool import WorktreeSlot
 from fairtrial.arena.slots.threads import NoRoomError
-from fairtrial.arena.timing.bench import Bench, can_time, open_bench
+from fairtrial.arena.timing.bench import Bench, has_timed_tests, open_bench
 from fairtrial.arena.workshop.workshop import ArenaWorkshop
 from fairtrial.core import StudyError, run_all
 
@@ -61,6 +63,7 @@ class Arena:
     tree: the git tree of that commit, which doesn't depend on when it was made
     notes: remarks for people on the base and its checks
     sandbox_name: the kind of sandbox that candidates' commands run in
+    adequacy: what the checks reject, once they were audited
     """
 
     def __init__(
@@ -80,6 +83,7 @@ class Arena:
         self.tree = resources.pool.snapshot.tree
         self.notes = tuple(notes)
         self.sandbox_name = resources.sandbox.name
+        self.adequacy: Adequacy | None = None
         self._seen: dict[str, _SeenDigest] = {}
         self._readers: Semaphore = anyio.Semaphore(READERS)
         self._disk_guard = resources.disk_guard
@@ -88,6 +92,12 @@ class Arena:
     def basis(self) -> Basis:
         """The strongest evidence that a pass rests on, of all checks that had to hold."""
         return max((check.basis for check in self.checks), key=_STRENGTH.index)
+
+    @property
+    def vetoes(self) -> tuple[str, ...]:
+        """Why no candidate may be adopted: the audit found that the checks accept anything."""
+        veto = self.adequacy.veto if self.adequacy else ""
+        return (veto,) if veto else ()
 
     async def resolve(self, candidate: Candidate) -> Changes | Rejection:
         """Return a candidate's changes to the base, or a rejection if it can't be used."""
@@ -171,6 +181,10 @@ class Arena:
             if is_our_fault(resolved):
                 self._disk_guard.require_space_if_idle()
             return rejected(candidate, "", resolved)
+        failing = "" if resolved.digest else find_failing_on_purpose(self.checks)
+        if failing:
+            message = f"{failing}: it changes nothing, and the base fails what must pass"
+            return rejected(candidate, "", Rejection(Reason.TESTS, message))
         if not resolved.digest:
             return Judgement(candidate.name, "", Verdict.PASSED, self.basis, duplicate_of=BASE)
         return await self._judge_once(candidate, resolved, begun)
@@ -293,7 +307,7 @@ class Arena:
     @property
     def can_time(self) -> bool:
         """Whether the problem has a benchmark, or tests that can be timed."""
-        return can_time(self.resources.problem)
+        return bool(self.problem.bench) or has_timed_tests(self.checks)
 
     @asynccontextmanager
     async def bench(self) -> AsyncIterator[Bench]:

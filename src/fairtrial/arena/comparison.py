@@ -16,7 +16,8 @@ from typing import Any
 
 from fairtrial.arena.arena import BASE
 from fairtrial.arena.candidates.folders import disambiguate_names, read_candidate
-from fairtrial.arena.evaluation import CandidateSource, judge_all
+from fairtrial.arena.evaluation import CandidateSource, audit_quickly, judge_all
+from fairtrial.arena.model.adequacy import Adequacy
 from fairtrial.arena.model.candidates import Candidate, Changes
 from fairtrial.arena.model.judgements import Judgement
 from fairtrial.arena.model.problem import CodeProblem
@@ -39,7 +40,7 @@ from fairtrial.arena.timing.stats.detectable_effect import (
 from fairtrial.arena.timing.stats.sequential import LOOKS, Claim
 from fairtrial.arena.timing.summary import Replicate, replicate_statistics
 from fairtrial.arena.timing.valgrind import find_valgrind
-from fairtrial.arena.timing_phase import timing_rules, with_timing
+from fairtrial.arena.timing_phase import timing_rules, with_timing, with_vetoes
 from fairtrial.core import LabError, Mistake, Phase, PhaseStarted, StudyError
 
 WORKLOADS = Path(__file__).resolve().parent / "workloads"
@@ -58,6 +59,7 @@ class Comparison:
     measurement: how fast the second is compared with the first; None if one didn't pass its checks,
         or they are the same
     notes: remarks for people
+    adequacy: what the checks reject; None if they were not audited
     """
 
     problem_id: str
@@ -65,6 +67,7 @@ class Comparison:
     second: Judgement
     measurement: Measurement | None
     notes: tuple[str, ...] = ()
+    adequacy: Adequacy | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data, as ``fairtrial compare --json`` prints it."""
@@ -79,6 +82,7 @@ class Comparison:
             "interval": [estimate.low, estimate.high] if estimate else None,
             "sessions": estimate.sessions if estimate else None,
             "bench_s": round(measured.seconds, 3) if measured else None,
+            "adequacy": self.adequacy.as_dict() if self.adequacy else None,
             "notes": list(self.notes),
             **measured_as_dict(measured),
         }
@@ -184,6 +188,7 @@ async def compare_candidates(
     candidates = disambiguate_names([_read(first), _read(second)])
     async with open_arena(problem, settings=settings) as arena:
         _refuse_untimed(arena.can_time)
+        audit_notes = await audit_quickly(arena, settings)
         settings.emit(PhaseStarted(Phase.BASE_TIMING))
         async with arena.bench() as bench:
             settings.emit(PhaseStarted(Phase.PAIR_CHECKS))
@@ -200,7 +205,8 @@ async def compare_candidates(
                     first_judgement,
                     second_judgement,
                     None,
-                    (*arena.notes, *note),
+                    (*arena.notes, *audit_notes, *note),
+                    arena.adequacy,
                 )
             settings.emit(PhaseStarted(Phase.PAIR_TIMING))
             rival, changes = resolved
@@ -223,11 +229,13 @@ async def compare_candidates(
                 timings = {second_judgement.name: (changes, result)}
                 counted = await add_instruction_counts(bench, valgrind, rival, timings)
                 result = counted[second_judgement.name]
-            notes = (*arena.notes, *bench.notes)
-    if isinstance(result, Measurement):
-        return Comparison(problem.problem_id, first_judgement, second_judgement, result, notes)
+            notes = (*arena.notes, *audit_notes, *bench.notes)
+            result = with_vetoes(result, arena.vetoes)
+    measured = result if isinstance(result, Measurement) else None
+    if measured is None:
+        second_judgement = with_timing(second_judgement, result)
     return Comparison(
-        problem.problem_id, first_judgement, with_timing(second_judgement, result), None, notes
+        problem.problem_id, first_judgement, second_judgement, measured, notes, arena.adequacy
     )
 
 

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial.arena.arena import Arena
+from fairtrial.arena.audit.audit import audit_arena
 from fairtrial.arena.blame import unjudged
 from fairtrial.arena.candidates.folders import disambiguate_names, read_candidate
 from fairtrial.arena.events import CandidateJudged, CheckStarted, TimingProgress
+from fairtrial.arena.model.adequacy import Adequacy
 from fairtrial.arena.model.candidates import Candidate, Changes
 from fairtrial.arena.model.judgements import Judgement
 from fairtrial.arena.model.problem import CodeProblem
@@ -29,6 +31,7 @@ from fairtrial.arena.timing.valgrind import Valgrind, find_valgrind
 from fairtrial.arena.timing_phase import TimingPhase
 from fairtrial.core import Mistake, Phase, PhaseStarted, StudyError
 
+NOT_AUDITED = "checks not audited: whether they reject wrong candidates is not known"
 CandidateSource = Candidate | str | os.PathLike[str]
 
 
@@ -42,6 +45,7 @@ class Evaluation:
     judgements: one for each candidate, in the order in which they were given
     notes: remarks for people on the base, the machine and the checks
     kept: the folder with the slots, if they were to be kept
+    adequacy: what the checks reject; None if they were not audited
     """
 
     problem_id: str
@@ -50,6 +54,7 @@ class Evaluation:
     judgements: tuple[Judgement, ...]
     notes: tuple[str, ...] = ()
     kept: Path | None = None
+    adequacy: Adequacy | None = None
 
     @property
     def is_complete(self) -> bool:
@@ -72,6 +77,7 @@ class Evaluation:
             "base": self.base,
             "sandbox": self.sandbox,
             "candidates": [judgement_as_dict(judgement) for judgement in self.judgements],
+            "adequacy": self.adequacy.as_dict() if self.adequacy else None,
             "notes": list(self.notes),
         }
 
@@ -125,6 +131,7 @@ async def evaluate_candidates(
         open_arena(problem, slots=slots, settings=settings) as arena,
         _opening_bench(arena, settings) as bench,
     ):
+        notes = await audit_quickly(arena, settings)
         resolved = await arena.resolve_all(read)
 
         def begun(index: int) -> None:
@@ -137,17 +144,33 @@ async def evaluate_candidates(
             settings.emit(TimingProgress(read[index].name, sessions, estimate))
 
         judgements = await judge_all(arena, read, begun, judged, resolved)
-        notes = arena.notes
         if bench is not None:
-            phase = TimingPhase(arena.problem, bench, settings.timing)
+            phase = TimingPhase(arena.problem, bench, settings.timing, arena.vetoes)
             judgements = await phase.run(judgements, resolved, judged, timed)
             if valgrind is not None:
                 settings.emit(PhaseStarted(Phase.INSTRUCTION_COUNTS))
                 judgements = await _count_instructions(bench, valgrind, judgements, resolved)
             notes += bench.notes
         return Evaluation(
-            problem.problem_id, arena.base, arena.sandbox_name, judgements, notes, arena.kept
+            problem.problem_id,
+            arena.base,
+            arena.sandbox_name,
+            judgements,
+            (*arena.notes, *notes),
+            arena.kept,
+            arena.adequacy,
         )
+
+
+async def audit_quickly(arena: Arena, settings: ArenaSettings) -> tuple[str, ...]:
+    """Audit the checks with null candidates and a few mutants, if that is wanted.
+
+    Returns notes for people: what was not audited, and why.
+    """
+    if not settings.audit:
+        return (NOT_AUDITED,)
+    settings.emit(PhaseStarted(Phase.AUDIT))
+    return (await audit_arena(arena)).notes
 
 
 @asynccontextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path, PurePosixPath
 
@@ -14,6 +14,7 @@ from fairtrial.arena.canary import make_canaries, make_canary_error
 from fairtrial.arena.candidates.editable_match import no_match_error, require_editable_files
 from fairtrial.arena.candidates.paths import PathRules
 from fairtrial.arena.candidates.resolution import editable_files
+from fairtrial.arena.checks.acceptance import open_accept_stage
 from fairtrial.arena.checks.command_check import prepare_command
 from fairtrial.arena.checks.function_check import prepare_calls
 from fairtrial.arena.checks.prepared_check import PreparedCheck
@@ -29,6 +30,7 @@ from fairtrial.arena.slots.pool import WorktreePool, WorktreeSlot
 from fairtrial.arena.slots.threads import in_thread
 from fairtrial.arena.snapshot.included_paths import find_included
 from fairtrial.arena.snapshot.snapshot import find_top
+from fairtrial.arena.stage import Stage
 from fairtrial.arena.warm_imports import warm_starts
 from fairtrial.core import Phase, PhaseStarted, run_all
 from fairtrial.sandbox import (
@@ -82,6 +84,7 @@ async def open_arena(
             largest_mb=problem.largest_mb,
             keep=settings.keep_slots,
         ) as pool,
+        AsyncExitStack() as opened,
     ):
         plain = Plain(pool.base.parent)  # removed with the pool, even after a kill
         resources = ArenaResources(
@@ -96,8 +99,9 @@ async def open_arena(
             lock=HostLock(settings.lock_folder, settings.emit),
             disk_guard=DiskGuard(pool.snapshot.repo.parent),
         )
+        accept_stage = await opened.enter_async_context(open_accept_stage(resources))
         settings.emit(PhaseStarted(Phase.BASE_CHECKS))
-        checks = await prepare_checks(resources)
+        checks = await prepare_checks(resources, accept_stage)
         async with warm_starts(resources, checks, is_wanted=settings.warm) as (
             resources,
             warm_notes,
@@ -143,13 +147,18 @@ def find_test_files(resources: ArenaResources, checks: Sequence[PreparedCheck]) 
     return frozenset(path for path in paths if (resources.pool.base / path).is_file())
 
 
-async def prepare_checks(resources: ArenaResources) -> list[PreparedCheck]:
-    """Run each check on the base; return them prepared, in the problem's order."""
+async def prepare_checks(
+    resources: ArenaResources, accept_stage: Stage | None = None
+) -> list[PreparedCheck]:
+    """Run each check on the base; return them prepared, in the problem's order.
+
+    accept_stage: where accept functions run, if there are any
+    """
 
     def preparing(index: int, check: Check) -> Callable[[], Awaitable[PreparedCheck]]:
         label = f"check[{index}]"
         if check.function:
-            return lambda: prepare_calls(label, check, resources)
+            return lambda: prepare_calls(label, check, resources, accept_stage=accept_stage)
         if check.is_pytest:
             return lambda: prepare_tests(label, check, resources)
         return lambda: prepare_command(label, check, resources)

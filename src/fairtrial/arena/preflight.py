@@ -51,6 +51,7 @@ def _missing_roots(problem: CodeProblem, project: Path) -> Iterator[Mistake]:
 def _missing_files(problem: CodeProblem, project: Path) -> Iterator[Mistake]:
     for index, check in enumerate(problem.check):
         yield from _missing_maker(project, check.inputs, ("check", index, "inputs"))
+        yield from _missing_maker(project, check.accept, ("check", index, "accept"))
         if check.calls and not (project / check.calls).is_file():
             yield Mistake(("check", index, "calls"), f"there is no file {project / check.calls}")
     for index, benchmark in enumerate(problem.bench):

@@ -69,6 +69,8 @@ _RULES: dict[type[Any], dict[str, Schema]] = {
         "calls": {"pattern": rf"^$|{_PATH['pattern']}"},
         "cases": {**_AT_LEAST_ONE, "maximum": MOST_CASES},
         "view": _FUNCTION,
+        "accept": _INPUTS,
+        "must_pass": {"items": {"type": "string", **_NOT_BLANK}},
         "rel_tol": _AT_LEAST_ZERO,
         "abs_tol": _AT_LEAST_ZERO,
         "timeout_s": _ABOVE_ZERO,
@@ -99,7 +101,7 @@ _DEPENDENCIES: dict[type[Any], Schema] = {
                 "required": ["command"],
                 "properties": {
                     "command": _WORDS,
-                    **dict.fromkeys(("function", "inputs", "calls", "view"), _NO_TEXT),
+                    **dict.fromkeys(("function", "inputs", "calls", "view", "accept"), _NO_TEXT),
                 },
             },
             {
@@ -108,6 +110,8 @@ _DEPENDENCIES: dict[type[Any], Schema] = {
                     "function": _TEXT,
                     "command": _NO_WORDS,
                     "compare": {"const": "exit"},
+                    "must_pass": _NO_WORDS,
+                    "fails_on_base": {"const": False},
                 },
                 "oneOf": [require_field("inputs", _TEXT), require_field("calls", _TEXT)],
             },

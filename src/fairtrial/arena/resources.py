@@ -124,8 +124,9 @@ async def _yield_to_timing(lease: Lease, scope: CancelScope, disk_guard: DiskGua
 
 
 def find_hidden(problem: CodeProblem) -> tuple[str, ...]:
-    """Return the files that candidates must not see: input makers and recorded calls."""
+    """Return the files that candidates must not see: input makers, recorded calls, acceptors."""
     makers = [check.inputs.partition(":")[0] for check in problem.check]
+    makers += [check.accept.partition(":")[0] for check in problem.check]
     makers += [benchmark.inputs.partition(":")[0] for benchmark in problem.bench]
     files = {*makers, *(check.calls for check in problem.check)}
     return tuple(sorted(files - {""}))

@@ -27,6 +27,7 @@ class ArenaSettings:
     lock_folder: the folder of the host lock, if not the usual one
     timing: what is done with candidates that passed: `race` looks for the best of them, `each`
         times every one until it is decided, `none` only checks them
+    audit: whether the checks are audited before candidates are judged
     instructions: whether the instructions of candidates that were timed are counted, too
     emit: called with each progress event: phases of the work, waits for the host lock, candidates
     """
@@ -36,6 +37,7 @@ class ArenaSettings:
     keep_slots: bool = False
     lock_folder: Path | None = None
     timing: Literal["race", "each", "none"] = "race"
+    audit: bool = True
     instructions: bool = False
     emit: Emit = ignore_event
 

@@ -28,11 +28,13 @@ class TimingPhase:
     problem: the code problem, with its decision rules
     timer: runs sessions
     timing: `race` looks for the best one, `each` times every one until it is decided
+    vetoes: reasons against adopting any candidate
     """
 
     problem: CodeProblem
     timer: Timer
     timing: Literal["race", "each", "none"] = "race"
+    vetoes: tuple[str, ...] = ()
 
     async def run(
         self,
@@ -61,7 +63,7 @@ class TimingPhase:
 
         results = await self._time(entries, watch)
         by_digest = {
-            entries[label].digest: _with_unloaded(result, entries[label])
+            entries[label].digest: with_vetoes(_with_unloaded(result, entries[label]), self.vetoes)
             for label, result in results.items()
         }
         completed = []
@@ -110,7 +112,16 @@ async def time_candidate(
     """
     rules = timing_rules(arena.problem)
     result = await measure(timer, name, changes, rules, label=label, watcher=watcher)
-    return _with_unloaded(result, changes)
+    return with_vetoes(_with_unloaded(result, changes), arena.vetoes)
+
+
+def with_vetoes(
+    result: Measurement | Rejection, vetoes: tuple[str, ...]
+) -> Measurement | Rejection:
+    """Return a measurement with further reasons against adoption."""
+    if isinstance(result, Rejection) or not vetoes:
+        return result
+    return replace(result, adopt=False, vetoes=(*vetoes, *result.vetoes))
 
 
 def timing_rules(problem: CodeProblem) -> DecisionRules:

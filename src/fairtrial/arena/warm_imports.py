@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from fairtrial.arena.build import build_base
+from fairtrial.arena.checks.base_expectations import keep_all_that_base_passes
 from fairtrial.arena.checks.prepared_check import PreparedCheck
 from fairtrial.arena.resources import ArenaResources
 from fairtrial.arena.slots.pool import WorktreeSlot
@@ -94,4 +95,5 @@ async def find_failing(resources: ArenaResources, checks: Sequence[PreparedCheck
 
         return lambda: resources.run_undisturbed(work)
 
-    return [text for text in await run_all([running(check) for check in checks]) if text]
+    kept = keep_all_that_base_passes(checks)
+    return [text for text in await run_all([running(check) for check in kept]) if text]

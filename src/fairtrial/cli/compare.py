@@ -17,6 +17,7 @@ from fairtrial.arena import (
     estimate_text,
     read_problem,
 )
+from fairtrial.cli.audit_text import audit_option, summarize_audit
 from fairtrial.cli.event_text import print_event
 from fairtrial.cli.interrupts import run_interruptible
 from fairtrial.cli.output import (
@@ -49,6 +50,7 @@ from fairtrial.core import LabError, ignore_event, on_one_line
 )
 @timing_options
 @instructions_option
+@audit_option
 def command(
     problem: Path,
     first: str,
@@ -58,6 +60,7 @@ def command(
     samples: Path | None,
     plot: Path | None,
     instructions: bool,
+    no_audit: bool,
 ) -> int:
     """Time candidate B against candidate A: how many times as fast is B?
 
@@ -70,6 +73,7 @@ def command(
     settings = ArenaSettings(
         unsandboxed=unsandboxed,
         instructions=instructions,
+        audit=not no_audit,
         emit=ignore_event if as_json else print_event,
     )
 
@@ -106,5 +110,7 @@ def _print(found: Comparison) -> None:
         click.echo(style(f"{names[0]} against {names[1]}: {verdict}", bold=True))
         for line in remark_lines(measured):
             click.echo(line)
+    for text in summarize_audit(found.adequacy):
+        print_wrapped(text)
     for text in found.notes:
         print_wrapped(f"note: {on_one_line(text, LONGEST_NOTE)}", "", "  ")

@@ -20,6 +20,7 @@ from fairtrial.arena import (
     read_candidates,
     read_problem,
 )
+from fairtrial.cli.audit_text import audit_option
 from fairtrial.cli.evaluate_progress import EvaluationProgress, make_display
 from fairtrial.cli.interrupts import run_interruptible
 from fairtrial.cli.output import (
@@ -71,6 +72,7 @@ INTERRUPTED = 130
 )
 @timing_options
 @instructions_option
+@audit_option
 @click.option("--cold", is_flag=True, help="Start every check from nothing: slower, same verdicts.")
 def command(
     problem: Path,
@@ -84,6 +86,7 @@ def command(
     samples: Path | None,
     plot: Path | None,
     instructions: bool,
+    no_audit: bool,
     cold: bool,
 ) -> int:
     """Judge code candidates: does each still do what the base does, and is it faster?
@@ -110,6 +113,7 @@ def command(
         keep_slots=keep_slots,
         timing="none" if check_only else "each" if each else "race",
         instructions=instructions,
+        audit=not no_audit,
         emit=display.receive,
     )
     try:

@@ -10,6 +10,7 @@ _PHASES = {
     Phase.SNAPSHOT: "taking a snapshot of the tree",
     Phase.BASE_CHECKS: "running the checks on the unchanged base",
     Phase.CANARY: "making sure that it is the candidates' code that runs",
+    Phase.AUDIT: "auditing the checks with candidates that are wrong on purpose",
     Phase.BASE_TIMING: "timing the unchanged base",
     Phase.PAIR_CHECKS: "checking both",
     Phase.PAIR_TIMING: "timing one against the other",

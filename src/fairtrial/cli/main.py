@@ -1,7 +1,7 @@
 """The `fairtrial` command: a table of commands, each imported only when it is called.
 
 Exit codes: 0 success, 1 a bug in fairtrial, 2 bad input, 3 unusable ledger, 4 the environment
-failed, 5 some runs failed, 6 a budget ended the study, 130 interrupted.
+failed, 5 some runs failed or an audit did, 6 a budget ended the study, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ COMMANDS = {
     "rescore": ("fairtrial.cli.rescore:command", "Score stored outputs with another evaluator."),
     "bundle": ("fairtrial.cli.bundle:command", "Pack a study's results, or verify a bundle."),
     "evaluate": ("fairtrial.cli.evaluate:command", "Judge code candidates against their base."),
+    "audit": ("fairtrial.cli.audit:command", "Test whether a problem's checks reject wrong code."),
     "compare": ("fairtrial.cli.compare:command", "Time one candidate against another."),
     "aa": (
         "fairtrial.cli.aa:command",

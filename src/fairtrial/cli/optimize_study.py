@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 AGENT = "optimiser"
 """The name of the study's agent. Ids and seeds of runs follow from it, so it must not change."""
 PLUGIN, OLDER_PLUGINS = "optimize", ("optimise",)
+LATER_OPTIONS = ("audit",)
+"""Options that came later: left out at their default, so that earlier folders still fit."""
 PROPOSER_OPTIONS = ("proposer", "proposer_options")
 """The options that replies depend on; others may differ on resume."""
 
@@ -83,6 +85,9 @@ def get_options(given: Mapping[str, Any]) -> dict[str, Any]:
         if flag.name.startswith("--no-"):
             value = not value
         options[name] = option.default if value is None else value
+    for name in LATER_OPTIONS:
+        if options[name] == _list_flags()[name][0].default:
+            del options[name]
     return options
 
 

@@ -21,6 +21,7 @@ from fairtrial.arena import (
     estimate_text,
     point_text,
 )
+from fairtrial.cli.audit_text import summarize_audit
 from fairtrial.cli.output import count, fold, print_wrapped, style
 from fairtrial.cli.table import cut_cell
 from fairtrial.cli.timing_text import (
@@ -112,7 +113,7 @@ def print_evaluation(evaluation: Evaluation) -> None:
             print_measurement(shown_name(judgement.name), judgement.measurement)
     if judgements:
         click.echo()
-    for text in _sum_up(evaluation):
+    for text in (*_sum_up(evaluation), *summarize_audit(evaluation.adequacy)):
         print_wrapped(text)
     for text in evaluation.notes:
         print_wrapped(f"note: {on_one_line(text, LONGEST_NOTE)}", "", "  ")

@@ -36,6 +36,8 @@ class Phase(StrEnum):
     """the checks run on the unchanged base"""
     CANARY = "canary"
     """a changed copy shows that the checks run the candidates' code"""
+    AUDIT = "audit"
+    """candidates that are wrong on purpose show what the checks reject"""
     BASE_TIMING = "base_timing"
     """the unchanged base is timed"""
     PAIR_CHECKS = "pair_checks"

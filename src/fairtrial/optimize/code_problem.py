@@ -156,6 +156,8 @@ class BoundCode(ProblemHooks):
     def _judge(self, candidate: Candidate) -> Judgement:
         with study_errors_as_misfits():
             evaluation = judge_candidates(self.code, [candidate], slots=1, settings=self.settings)
+            if evaluation.adequacy and evaluation.adequacy.veto:
+                raise StudyError(Mistake(("check",), evaluation.adequacy.veto))
         return evaluation.judgements[0]
 
     def fingerprint(self) -> Mapping[str, Any]:

@@ -89,13 +89,23 @@ async def confirm_winner(
                 emit(PhaseStarted(Phase.PROFILE, entry.id))
                 evidence = await _gather_evidence(scheduler, arena, entry, measured, doubts)
                 losers = (f"{id} looked better, and is out: {why}" for id, why in dropped.items())
-                evidence = replace(evidence, notes=(*doubts, *losers))
+                evidence = replace(evidence, notes=(*doubts, *_describe_audit(arena), *losers))
                 return Confirmation(Winner(entry.id, evidence), dropped)
             dropped[entry.id] = f"on inputs that nobody has seen, {rejection.message}"
         else:
             dropped[entry.id] = measured
         emit(CandidateDropped(entry.id, dropped[entry.id]))
     return Confirmation(None, dropped)
+
+
+def _describe_audit(arena: Arena) -> tuple[str, ...]:
+    """Return what the audit says of the checks, and where a mutant survived."""
+    adequacy = arena.adequacy
+    if adequacy is None:
+        return ("The checks were not audited.",)
+    places = ", ".join(f"{mutant.path}:{mutant.line}" for mutant in adequacy.survivors)
+    unnoticed = f"; no check noticed the changes of {places}" if places else ""
+    return (f"Checks audited: {adequacy.summary}{unnoticed}.",) if adequacy.summary else ()
 
 
 def _explain_choice(ranked: Sequence[CandidateEntry]) -> str:

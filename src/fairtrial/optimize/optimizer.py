@@ -35,6 +35,7 @@ from fairtrial.optimize.lineage import LoopRules
 from fairtrial.optimize.loop import OptimizeLoop
 from fairtrial.optimize.option_flags import flag
 from fairtrial.optimize.preparation import (
+    audit_checks,
     build_proposer,
     check_ceilings,
     check_proposer,
@@ -84,6 +85,8 @@ class Optimizer(Record, AgentHooks):
     max_cost_usd: after how many US dollars no more requests are made
     unsandboxed: whether candidates may run without a sandbox, if there is none or the problem says
         plain
+    audit: whether the checks are audited first; checks that accept a function that does no work
+        end the optimization
     """
 
     proposer: str = flag("codemod", "--agent", "NAME")
@@ -117,6 +120,9 @@ class Optimizer(Record, AgentHooks):
         False,
         "--unsandboxed",
         help="Run candidates without a sandbox if there is none, or if the problem says plain.",
+    )
+    audit: bool = flag(
+        True, "--no-audit", help="Don't test first whether the checks reject wrong candidates."
     )
     _built: Proposer | None = field(
         default=None, init=False, compare=False, repr=False, metadata=NOT_IN_FILES
@@ -186,14 +192,21 @@ class Optimizer(Record, AgentHooks):
     ) -> tuple[Scheduler, OptimizationResult]:
         """Run one optimization; return its scheduler, which has all candidates, and its result."""
         self.check_proposer(problem)
-        settings = ArenaSettings(unsandboxed=self.unsandboxed, emit=emit)
+        settings = ArenaSettings(unsandboxed=self.unsandboxed, audit=self.audit, emit=emit)
         async with open_arena(problem, slots=self.slots or None, settings=settings) as arena:
+            audit_notes = await audit_checks(arena, settings)
             _emit_notes(emit, [note for note in arena.notes if SEEDED not in note])
+            _emit_notes(emit, audit_notes)
             async with opened_proposer(self.built_proposer, arena) as proposer:
                 emit(PhaseStarted(Phase.BASE_TIMING))
                 async with arena.bench() as bench:
                     scheduler, result = await self._search(arena, bench, proposer, task, emit)
-        return scheduler, replace(result, problem=problem_fingerprint(problem))
+        return scheduler, replace(
+            result,
+            problem=problem_fingerprint(problem),
+            notes=(*result.notes, *audit_notes),
+            adequacy=arena.adequacy.as_dict() if arena.adequacy else None,
+        )
 
     async def _search(
         self, arena: Arena, bench: Bench, proposer: Proposer, task: Task, emit: Emit

@@ -7,7 +7,14 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from fairtrial.arena import Arena, Check, CodeProblem, spell_command
+from fairtrial.arena import (
+    Arena,
+    ArenaSettings,
+    Check,
+    CodeProblem,
+    audit_quickly,
+    spell_command,
+)
 from fairtrial.core import Mistake, PluginError, StudyError, build_record, plugins
 from fairtrial.llm import PRICES, PRICES_DATE
 from fairtrial.optimize.proposals import Brief, RequestKind, Usage
@@ -61,6 +68,20 @@ def check_proposer(
         raise _under_options(error) from None
 
 
+async def audit_checks(arena: Arena, settings: ArenaSettings) -> tuple[str, ...]:
+    """Audit the checks before any proposal is asked for; return notes for people.
+
+    Raise a `StudyError` if they accept a function that does no work: no candidate that passes them
+    could be adopted.
+    """
+    notes = await audit_quickly(arena, settings)
+    for veto in arena.vetoes:
+        hint = "`fairtrial audit` shows more; --no-audit goes on nevertheless"
+        raise StudyError(Mistake(("check",), veto, hint))
+    summary = arena.adequacy.summary if arena.adequacy else ""
+    return (f"checks audited: {summary}", *notes) if summary else notes
+
+
 @asynccontextmanager
 async def opened_proposer(proposer: Proposer, arena: Arena) -> AsyncIterator[Proposer]:
     """Open a proposer in an arena, and close it; raise a `StudyError` if it can't be opened."""
@@ -108,9 +129,12 @@ async def make_brief(arena: Arena) -> Brief:
 
 
 def _describe_check(check: Check) -> str:
+    if check.accept:
+        return f"{check.function} must give a right result; it may be another one than now"
     if check.function:
         return f"{check.function} must give what it gives now"
-    return f"{spell_command(check.command)} must pass"
+    required = f", with these tests, which fail now: {', '.join(check.must_pass)}"
+    return f"{spell_command(check.command)} must pass{required if check.must_pass else ''}"
 
 
 async def choose_lineages(proposer: Proposer, brief: Brief, max_candidates: int) -> int:

@@ -31,6 +31,7 @@ class OptimizationResult:
     notes: what people should know
     dropped: the candidates that looked better than the winner and weren't confirmed, by id, with
         the reason
+    adequacy: what the checks reject, as plain data; None if they were not audited
     """
 
     best: str | None = None
@@ -47,6 +48,7 @@ class OptimizationResult:
     problem: str = ""
     notes: tuple[str, ...] = ()
     dropped: Mapping[str, str] = field(default_factory=dict)
+    adequacy: Mapping[str, Any] | None = None
 
     @property
     def patch(self) -> str:
@@ -78,6 +80,7 @@ class OptimizationResult:
             "explanation": self.explanation,
             "notes": list(self.notes),
             "out": dict(self.dropped),
+            **({} if self.adequacy is None else {"adequacy": dict(self.adequacy)}),
         }
 
     @classmethod
@@ -105,6 +108,7 @@ class OptimizationResult:
             problem=str(output.get("problem") or ""),
             notes=tuple(str(note) for note in output.get("notes") or ()),
             dropped={str(id): str(why) for id, why in (output.get("out") or {}).items()},
+            adequacy=_read_mapping(output, "adequacy"),
         )
 
 
@@ -122,6 +126,11 @@ class JudgedOutput(dict[str, Any]):
     def __init__(self, result: OptimizationResult) -> None:
         super().__init__(result.to_output())
         self.result = result
+
+
+def _read_mapping(output: Mapping[str, Any], key: str) -> Mapping[str, Any] | None:
+    value = output.get(key)
+    return value if isinstance(value, Mapping) else None
 
 
 def _read_number(output: Mapping[str, Any], key: str) -> float | int | None:

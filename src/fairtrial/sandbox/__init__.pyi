@@ -25,6 +25,9 @@ from fairtrial.sandbox.harness.codec import (
     encode as encode,
     encode_raised as encode_raised,
 )
+from fairtrial.sandbox.harness.decoder import (
+    decode as decode,
+)
 from fairtrial.sandbox.harness.frames import (
     HEADER_BYTES as HEADER_BYTES,
     pack as pack,

@@ -167,7 +167,7 @@ def test_a_candidate_fitted_to_the_inputs_fails_the_recheck(site):
 
 
 def test_a_failed_recheck_is_our_own_fault(site, monkeypatch):
-    async def refuse(*_):
+    async def refuse(*_, **__):
         raise StudyError("no other inputs")
 
     monkeypatch.setattr(rechecking, "prepare_calls", refuse)

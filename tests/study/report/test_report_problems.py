@@ -204,7 +204,7 @@ def test_the_direction_is_said_in_words(effect, words):
     claim = make_claim(minimum_effect_of_interest=0.5)
     study = problem_study(6, 10, outcomes=outcomes, hypotheses=(claim,))
     test = judge_one(study, noisy(fancy=effect))
-    assert f"{words};" in render_verdicts([test])
+    assert f"{words}, by at least 0.5." in render_verdicts([test])
     side = "lower" if effect > 0 else "higher"
     assert f"- ruled out: that fancy is {side} than plain by 0.5" in render_tests([test])
 

@@ -71,7 +71,8 @@ class PathRules:
         """
         roots = problem.import_roots if import_roots is None else import_roots
         usual = (_join(problem.cwd, root) for root in _USUAL_ROOTS)
-        inputs = (check.inputs.partition(":")[0] for check in problem.check)
+        functions = (name for check in problem.check for name in (check.inputs, check.accept))
+        inputs = (function.partition(":")[0] for function in functions)
         return cls(
             problem.editable,
             problem.unprotect,

@@ -31,6 +31,7 @@ class PreparedCommandCheck:
     label: its path in the problem
     check: the check
     expected: the base's output; None if only the exit status counts
+    base_s: the wall time of a run on the base
     """
 
     label: str
@@ -38,6 +39,7 @@ class PreparedCommandCheck:
     expected: bytes | None
     notes: tuple[str, ...] = ()
     loaded: frozenset[str] = frozenset()
+    base_s: float = 0.0
 
     @property
     def basis(self) -> Basis:
@@ -66,7 +68,8 @@ def plain_command(stage: Stage, check: Check) -> Command:
 async def prepare_command(label: str, check: Check, stages: Stages) -> PreparedCommandCheck:
     """Run the command on the base several times, and return the prepared check.
 
-    Raises `StudyError` if the command fails there, or if its output varies.
+    Raises `StudyError` if the command fails there (or succeeds, with `fails_on_base`), or if its
+    output varies.
     """
 
     async def run_once() -> tuple[Completed, Command]:
@@ -76,9 +79,13 @@ async def prepare_command(label: str, check: Check, stages: Stages) -> PreparedC
 
     runs = await run_all([run_once] * BASE_RUNS)
     for done, command in runs:
-        _refuse_failing(label, done, command)
+        if check.fails_on_base:
+            _refuse_passing(label, done, command)
+        else:
+            _refuse_failing(label, done, command)
+    base_s = min(done.wall_s for done, _ in runs)
     if check.compare != "output":
-        return PreparedCommandCheck(label, check, None)
+        return PreparedCommandCheck(label, check, None, base_s=base_s)
     expected, *repeated = (done for done, _ in runs)
     if expected.stdout.dropped:
         raise StudyError(
@@ -92,7 +99,7 @@ async def prepare_command(label: str, check: Check, stages: Stages) -> PreparedC
         difference = find_difference(_get_stdout(expected), _get_stdout(again))
         if difference is not None:
             raise _varying_error(label, difference)
-    return PreparedCommandCheck(label, check, _get_stdout(expected))
+    return PreparedCommandCheck(label, check, _get_stdout(expected), base_s=base_s)
 
 
 def _refuse_failing(label: str, done: Completed, command: Command) -> None:
@@ -105,6 +112,15 @@ def _refuse_failing(label: str, done: Completed, command: Command) -> None:
     if done.ending == Ending.EXITED:
         hint = "it must exit with 0 there; it runs in a copy of your tree, with a clean environment"
     raise StudyError(Mistake((label,), message, hint))
+
+
+def _refuse_passing(label: str, done: Completed, command: Command) -> None:
+    """Raise `StudyError` unless a command that must fail on the base exits with another status."""
+    if done.ending == Ending.EXITED and done.exit_code != 0:
+        return
+    message = f"on the unchanged base, the command {tell_ending(done, command)}"
+    hint = "with fails_on_base it must exit with another status than 0 there"
+    raise StudyError(Mistake((label, "fails_on_base"), message, hint))
 
 
 def _varying_error(label: str, difference: Difference) -> StudyError:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
+from fairtrial.arena.checks.acceptance import Acceptor, accept_lines, with_result
 from fairtrial.arena.checks.exit_text import in_one_line, tail_of, tell_ending
 from fairtrial.arena.checks.function_base_runs import (
     merge_recorded,
@@ -24,7 +25,7 @@ from fairtrial.arena.checks.prepared_check import CheckRun, Stages
 from fairtrial.arena.checks.recorded_calls import Call, read_calls
 from fairtrial.arena.checks.worker_reports import CallOutcome, WorkerReport, read_line, read_report
 from fairtrial.arena.model.problem import Check
-from fairtrial.arena.model.verdicts import Basis, Rejection
+from fairtrial.arena.model.verdicts import Basis
 from fairtrial.arena.stage import HARNESS, Stage
 from fairtrial.core import Mistake, StudyError, run_all
 from fairtrial.sandbox import Caps, Command, Completed, Ending, dump_encoded
@@ -47,6 +48,8 @@ class PreparedFunctionCheck:
     notes: remarks for the user about the runs on the base
     loaded: files that the runs on the base imported
     seed: the seed of the inputs; None if they were recorded
+    base_s: the wall time of a run on the base
+    acceptor: judges results that differ from the base's, if the problem has an accept function
     """
 
     expectation: Expectation
@@ -54,11 +57,17 @@ class PreparedFunctionCheck:
     loaded: frozenset[str]
     seed: str | None = None
     basis: Basis = Basis.COMPARED
+    base_s: float = 0.0
+    acceptor: Acceptor | None = None
 
     @property
     def label(self) -> str:
         """The check's path in the problem."""
         return self.expectation.label
+
+    def calls(self, function: str) -> bool:
+        """Return whether it calls this function."""
+        return self.expectation.check.function == function
 
     async def run(self, stage: Stage) -> CheckRun:
         """Call the function of a candidate, and compare the outcomes with the expected ones."""
@@ -70,11 +79,16 @@ class PreparedFunctionCheck:
         command = call_command(stage, expectation.check, expectation.job, max_bytes)
         done = await stage.run(command)
 
-        def judge() -> tuple[Rejection | None, WorkerReport]:
-            report = read_report(done.channel, len(expectation.lines))
-            return judge_calls(expectation, report, done, command), report
-
-        rejection, report = await to_thread.run_sync(judge)
+        report = await to_thread.run_sync(read_report, done.channel, len(expectation.lines))
+        refused: dict[int, str] = {}
+        if self.acceptor is not None and report.lines != expectation.lines:
+            lines, refused = await accept_lines(
+                self.acceptor, expectation.read_cases(), expectation.lines, report.lines
+            )
+            report = replace(report, lines=lines)
+        rejection = await to_thread.run_sync(
+            judge_calls, expectation, report, done, command, refused
+        )
         return CheckRun(rejection, report.files, done.wall_s, done.cpu_s, done.peak_rss_mb)
 
 
@@ -96,7 +110,12 @@ def call_command(
 
 
 async def prepare_calls(
-    label: str, check: Check, stages: Stages, *, seed: str | None = None
+    label: str,
+    check: Check,
+    stages: Stages,
+    *,
+    seed: str | None = None,
+    accept_stage: Stage | None = None,
 ) -> PreparedFunctionCheck:
     """Make or read the inputs, call the base's function with them, and return the prepared check.
 
@@ -104,6 +123,7 @@ async def prepare_calls(
     ones.
 
     seed: the seed of generated inputs; a secret one by default
+    accept_stage: where an accept function runs, if the check has one
     """
     from anyio import to_thread
 
@@ -125,7 +145,7 @@ async def prepare_calls(
     # With one hash seed, results that depend on the order of a set would not vary.
     ran = await run_all([lambda: run_base({}), lambda: run_base(_OTHER_HASHES)])
 
-    def build() -> PreparedFunctionCheck:
+    def read_outcomes() -> tuple[list[WorkerReport], list[list[CallOutcome]]]:
         reports = [read_report(done.channel, len(calls)) for done, _, _ in ran]
         for report, (_, _, stage) in zip(reports, ran, strict=True):
             refuse_unimportable(label, check, report, stage)
@@ -133,14 +153,29 @@ async def prepare_calls(
             read_base(label, check, calls, (done, command, report))
             for (done, command, _), report in zip(ran, reports, strict=True)
         ]
-        refuse_varying(label, check, calls, *outcomes)
-        expected = merge_recorded(label, check, calls, outcomes[0])
+        return reports, outcomes
+
+    def build() -> PreparedFunctionCheck:
+        first, second = outcomes
+        if acceptor is not None:  # right results may vary
+            second = [with_result(*pair) for pair in zip(second, first, strict=True)]
+        refuse_varying(label, check, calls, first, second)
+        expected = merge_recorded(label, check, calls, first)
         lines = tuple(dump_encoded(outcome).encode("ascii") for outcome in expected)
         notes = tuple(f"{label}: {note}" for note in _write_notes(check, expected, seed))
         loaded = reports[0].files | reports[1].files
-        return PreparedFunctionCheck(Expectation(label, check, job, lines), notes, loaded, seed)
+        base_s = min(done.wall_s for done, _, _ in ran)
+        expectation = Expectation(label, check, job, lines)
+        return PreparedFunctionCheck(
+            expectation, notes, loaded, seed, base_s=base_s, acceptor=acceptor
+        )
 
-    return await to_thread.run_sync(build)  # results may be large
+    reports, outcomes = await to_thread.run_sync(read_outcomes)  # results may be large
+    acceptor = Acceptor(label, check, accept_stage) if check.accept and accept_stage else None
+    if acceptor is not None:
+        for part in outcomes:
+            await acceptor.require_accepted(part, [call.case for call in calls])
+    return await to_thread.run_sync(build)
 
 
 def _write_job(check: Check, calls: Sequence[Call]) -> bytes:
@@ -173,7 +208,11 @@ async def _read_recorded(label: str, check: Check, stages: Stages) -> list[Call]
             message = f"can't read {check.calls} in the copy of your tree: {error.strerror}"
             hint = "it must be a file of the repository that git doesn't ignore"
             raise StudyError(Mistake(place, message, hint)) from None
-    return read_calls(content, place, check.calls)
+    calls = read_calls(content, place, check.calls)
+    if not check.accept:
+        return calls
+    # Recorded results are some of the right ones: the accept function judges others.
+    return [Call(call.case) if "result" in call.expected else call for call in calls]
 
 
 async def make_inputs(label: str, check: Check, stages: Stages, seed: str) -> list[Call]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from fairtrial.arena.checks.exit_text import stop_reason, tail_of, tell_ending
-from fairtrial.arena.checks.value_text import render_call
+from fairtrial.arena.checks.value_comparison import Differences
+from fairtrial.arena.checks.value_text import render, render_call
 from fairtrial.arena.checks.worker_reports import (
     WorkerReport,
     compare_outcomes,
@@ -16,7 +18,7 @@ from fairtrial.arena.checks.worker_reports import (
     read_line,
 )
 from fairtrial.arena.model.problem import Check
-from fairtrial.arena.model.verdicts import Failure, Reason, Rejection
+from fairtrial.arena.model.verdicts import Difference, Failure, Reason, Rejection
 from fairtrial.sandbox import Command, Completed
 
 MAX_FAILURES = 10
@@ -44,14 +46,21 @@ class Expectation:
 
 
 def judge_calls(
-    expectation: Expectation, report: WorkerReport, done: Completed, command: Command
+    expectation: Expectation,
+    report: WorkerReport,
+    done: Completed,
+    command: Command,
+    refused: Mapping[int, str] = MappingProxyType({}),
 ) -> Rejection | None:
-    """Return why a candidate is rejected; None if all calls have the expected outcomes."""
+    """Return why a candidate is rejected; None if all calls have the expected outcomes.
+
+    refused: why results are not accepted, by the number of their call
+    """
     is_done = stop_reason(done) is None and done.exit_code == 0 and not done.channel_overflowed
     if is_done and report.is_complete and report.lines == expectation.lines:
         return None  # equal byte by byte
     cases = expectation.read_cases()
-    failures = _find_failures(expectation, report, cases)
+    failures = _find_failures(expectation, report, cases, refused)
     function, total = expectation.check.function, len(cases)
     if not is_done or not report.is_complete:
         reason, failure = _describe_stop(expectation, report, done, command, cases)
@@ -60,6 +69,14 @@ def judge_calls(
         return None
     first = failures[0]
     difference = first.differences[0]
+    if refused:
+        number = min(refused)
+        message = (
+            f"{len(refused)} of {total} results of {function} are not accepted by "
+            f"{expectation.check.accept}; {name_case(expectation.check, number)}: "
+            f"{refused[number]}"
+        )
+        return _reject(Reason.DIFFERENT, message, failures)
     return _reject(
         Reason.DIFFERENT,
         f"{len(failures)} of {total} calls of {function} differ from the base; {first.what}: "
@@ -74,7 +91,10 @@ def _reject(reason: Reason, message: str, failures: Sequence[Failure]) -> Reject
 
 
 def _find_failures(
-    expectation: Expectation, report: WorkerReport, cases: Sequence[Mapping[str, Any]]
+    expectation: Expectation,
+    report: WorkerReport,
+    cases: Sequence[Mapping[str, Any]],
+    refused: Mapping[int, str],
 ) -> list[Failure]:
     failures = []
     for number, (line, expected) in enumerate(zip(report.lines, expectation.lines, strict=False)):
@@ -82,6 +102,8 @@ def _find_failures(
             continue
         case, actual = cases[number], read_line(line)
         differences = compare_outcomes(read_line(expected), actual, case, expectation.check)
+        if number in refused:
+            differences = _refuse_result(actual, refused[number])
         if differences.count:
             message = f"called as {render_call(expectation.check.function, case)}"
             if differences.count > len(differences.first):
@@ -97,6 +119,11 @@ def _find_failures(
                 )
             )
     return failures
+
+
+def _refuse_result(outcome: Mapping[str, Any], reason: str) -> Differences:
+    wanted = f"a result that is accepted ({reason})"
+    return Differences((Difference("result", wanted, render(outcome["result"])),), 1)
 
 
 def name_case(check: Check, number: int) -> str:

@@ -49,7 +49,7 @@ def _below(path: Path, slot: Path) -> str:
 def _find_hidden(package: str, stage: Stage) -> str | None:
     """Return the file of input generators that is this module; candidates' slots don't hold it."""
     problem = stage.problem
-    references = [check.inputs for check in problem.check]
+    references = [name for check in problem.check for name in (check.inputs, check.accept)]
     references += [benchmark.inputs for benchmark in problem.bench]
     files = [PurePosixPath(inputs.rpartition(":")[0]) for inputs in references if inputs]
     match = next((file for file in files if file.stem == package), None)

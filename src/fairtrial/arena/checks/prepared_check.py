@@ -70,6 +70,11 @@ class PreparedCheck(Protocol):
         """Files that the runs on the base imported, by their paths inside the sandbox."""
         ...
 
+    @property
+    def base_s(self) -> float:
+        """The wall time of a run on the base, in seconds."""
+        ...
+
     async def run(self, stage: Stage) -> CheckRun:
         """Run the check on a candidate's slot; never raises because of a candidate's behavior."""
         ...

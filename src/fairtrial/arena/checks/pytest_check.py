@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fairtrial.arena.checks.exit_text import in_one_line, tail_of, tell_ending, tell_raising
+from fairtrial.arena.checks.must_pass import find_tests, refuse_passing
 from fairtrial.arena.checks.prepared_check import CheckRun, Stages
 from fairtrial.arena.checks.pytest_judging import PytestBaseline, build_baseline, judge_run
 from fairtrial.arena.checks.pytest_reports import PytestOutcome, SuiteRun, read_run
@@ -41,6 +42,7 @@ class PreparedPytestCheck:
     notes: remarks for the user about the runs on the base
     loaded: files that the runs on the base imported
     durations: the seconds that each counted test takes on the base, in the order of execution
+    base_s: the wall time of a run on the base
     """
 
     label: str
@@ -50,6 +52,7 @@ class PreparedPytestCheck:
     loaded: frozenset[str]
     basis: Basis = Basis.TESTS
     durations: Mapping[str, float] = field(default_factory=dict)
+    base_s: float = 0.0
 
     async def run(self, stage: Stage) -> CheckRun:
         """Run pytest on a candidate, and compare the results with the base's."""
@@ -81,6 +84,8 @@ def pytest_command(
     if Path(words[0]).name in ("pytest", "py.test"):
         words[:1] = ["{python}", "-m", "pytest"]
     words[3:3] = ["-p", "fairtrial_pytest"]
+    if check.must_pass:  # they may use what only the fix adds, and must not stop the other tests
+        words[5:5] = ["--continue-on-collection-errors"]
     return stage.command(
         words,
         timeout_s=check.timeout_s,
@@ -124,16 +129,20 @@ async def prepare_tests(label: str, check: Check, stages: Stages) -> PreparedPyt
     _, command, sandbox = inside[0]
     for run in runs:
         _refuse_stopped(label, run, command)
-    baseline = build_baseline(runs)
+    refuse_passing(label, check.must_pass, runs)
+    baseline = replace(build_baseline(runs), required=check.must_pass)
     only_outside: tuple[str, ...] = ()
     if baseline.failing or any(_list_collection_errors(run) for run in runs):
         only_outside = await _find_passing_outside(check, stages, baseline, sandbox)
-    if not baseline.counted:
+    if not baseline.counted and not baseline.required:
         raise _no_tests_error(label, runs[0], command, only_outside, baseline.unstable)
     notes = tuple(f"{label}: {note}" for note in _write_notes(baseline, runs, only_outside))
     loaded = frozenset().union(*(run.loaded for run in runs))
     durations = {name: _median_seconds(runs, name) for name in baseline.counted}
-    return PreparedPytestCheck(label, check, baseline, notes, loaded, durations=durations)
+    base_s = min(run.completed.wall_s for run in runs)
+    return PreparedPytestCheck(
+        label, check, baseline, notes, loaded, durations=durations, base_s=base_s
+    )
 
 
 def _median_seconds(runs: Sequence[SuiteRun], name: str) -> float:
@@ -164,7 +173,10 @@ def _write_notes(
         notes.append(
             f"pass only outside the sandbox, not counted: {name_some(only_outside)}{reason}"
         )
-    failing = [name for name in baseline.failing if name not in only_outside]
+    if baseline.required:
+        notes.append(f"fail on the base and must pass: {name_some(baseline.required)}")
+    required = {name for entry in baseline.required for name in find_tests(entry, runs[0])}
+    failing = [name for name in baseline.failing if name not in {*only_outside, *required}]
     if failing:
         reason = _first_line(runs[0], failing[0])
         notes.append(f"fail on the base, not counted: {name_some(failing)}{reason}")

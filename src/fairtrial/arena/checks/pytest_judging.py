@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fairtrial.arena.checks.exit_text import stop_reason, tail_of, tell_ending
+from fairtrial.arena.checks.must_pass import judge_required
 from fairtrial.arena.checks.pytest_reports import PytestOutcome, PytestResult, SuiteRun
 from fairtrial.arena.model.verdicts import Failure, Reason, Rejection
 from fairtrial.sandbox import Command
@@ -33,12 +34,14 @@ class PytestBaseline:
     unstable: tests that pass in some runs only
     failing: tests that pass in no run
     exit_codes: accepted exit codes of pytest
+    required: tests that fail on the base and must pass in candidates
     """
 
     counted: dict[str, int]
     unstable: tuple[str, ...]
     failing: tuple[str, ...]
     exit_codes: frozenset[int]
+    required: tuple[str, ...] = ()
 
     def find_files(self) -> set[str]:
         """Return the files that hold these tests, by pytest's names.
@@ -46,7 +49,7 @@ class PytestBaseline:
         Files of doctests (``src/mod.py::mod.function``) are left out: they hold the tested code.
         """
         files = set()
-        for test in (*self.counted, *self.unstable, *self.failing):
+        for test in (*self.counted, *self.unstable, *self.failing, *self.required):
             file, _, name = test.partition("[")[0].partition("::")
             stem = file.rpartition("/")[2].partition(".")[0]
             if name and "." not in name and name != stem:
@@ -77,7 +80,8 @@ def build_baseline(runs: Sequence[SuiteRun]) -> PytestBaseline:
 def judge_run(
     label: str, baseline: PytestBaseline, run: SuiteRun, command: Command
 ) -> Rejection | None:
-    """Return why a candidate is rejected; None if pytest finished and all counted tests pass."""
+    """Return why a candidate is rejected; None if pytest finished and all tests
+    that count pass."""
     failed = list(_find_failed(label, baseline, run))
     missing = list(_find_missing(baseline, run))
     stopped = stop_reason(run.completed)
@@ -86,7 +90,7 @@ def judge_run(
     if stopped is not None:
         return _reject_stopped(label, stopped, run, command, failed, missing)
     if not failed and not missing and run.exit_status is not None:
-        return None
+        return judge_required(label, baseline.required, run)
     return _reject_results(label, baseline, run, failed, missing)
 
 

@@ -194,10 +194,19 @@ def _describe_checks(evidence: WinnerEvidence) -> list[str]:
 def _describe_check(check: Check) -> str:
     if not check.function:
         what = "every test that passed before passes" if check.is_pytest else "it succeeds"
+        if check.must_pass:
+            what += f", and so do tests that failed before: {', '.join(map(code, check.must_pass))}"
+        if check.fails_on_base:
+            what += ", and failed before"
         if check.compare == "output":
             what = "it prints the same"
         return f"{code(spell_command(check.command))}: {what}"
     source = f"{check.cases} made inputs" if check.inputs else "recorded calls"
+    if check.accept:
+        return (
+            f"{code(check.function)} gives results that {code(check.accept)} accepts, and raises "
+            f"and does the same to its arguments, for {source}"
+        )
     return (
         f"{code(check.function)} gives and raises the same, and does the same to its arguments, "
         f"for {source}; floats within {check.rel_tol:g} of each other"

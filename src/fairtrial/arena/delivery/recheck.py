@@ -39,4 +39,5 @@ async def _renew(check: PreparedCheck, resources: ArenaResources) -> PreparedChe
     """Prepare a check with new inputs; one with recorded calls is returned as it is."""
     if not isinstance(check, PreparedFunctionCheck) or check.seed is None:
         return check
-    return await prepare_calls(check.label, check.expectation.check, resources)
+    stage = check.acceptor.stage if check.acceptor else None
+    return await prepare_calls(check.label, check.expectation.check, resources, accept_stage=stage)

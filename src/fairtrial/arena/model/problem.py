@@ -50,6 +50,12 @@ class Check(Record):
     cases: the number of inputs to generate
     calls: a JSON file of recorded calls with their results
     view: `module:function` that converts a result to plain data before it is compared
+    accept: `file.py:function` that judges results instead of a comparison with the base's:
+        `accept(args, kwargs, result) -> True`, or the reason why not
+    must_pass: tests that fail on the base and must pass in candidates, by pytest's names; a name
+        without parameters stands for all of them
+    fails_on_base: for commands other than pytest: whether it must fail on the base and succeed in
+        candidates
     rel_tol: relative tolerance for floats
     abs_tol: absolute tolerance for floats
     timeout_s: limit of the check's CPU time, and of its wall time without time spent waiting for a
@@ -63,6 +69,9 @@ class Check(Record):
     cases: int = 50
     calls: str = ""
     view: str = ""
+    accept: str = ""
+    must_pass: tuple[str, ...] = ()
+    fails_on_base: bool = False
     rel_tol: float = 1e-9
     abs_tol: float = 0.0
     timeout_s: float = 120.0
@@ -88,6 +97,7 @@ class Check(Record):
             yield Mistake((), "needs `command` or `function`")
         yield from command_mistakes(self.command, ("command",))
         yield from self._function_mistakes()
+        yield from self._base_failure_mistakes()
         if self.compare == "output" and (self.function or self.is_pytest):
             kind = "a function's results are" if self.function else "pytest's tests are"
             yield Mistake(("compare",), f"is for other commands: {kind} compared one by one")
@@ -98,8 +108,21 @@ class Check(Record):
                 yield Mistake((name,), f"must be 0 or more, got {getattr(self, name):g}")
         yield from _positive_mistakes(self, "timeout_s")
 
+    def _base_failure_mistakes(self) -> Iterator[Mistake]:
+        if self.must_pass and not self.is_pytest:
+            hint = "fails_on_base: true is for other commands"
+            yield Mistake(("must_pass",), "is for a command that runs pytest", hint)
+        for index, name in enumerate(self.must_pass):
+            if not name.strip():
+                yield Mistake(("must_pass", index), "is empty")
+        if self.fails_on_base and (self.function or self.is_pytest):
+            hint = "name the tests in must_pass" if self.is_pytest else ""
+            yield Mistake(("fails_on_base",), "is for commands other than pytest", hint)
+        elif self.fails_on_base and self.compare == "output":
+            yield Mistake(("fails_on_base",), "can't be combined with `compare: output`")
+
     def _function_mistakes(self) -> Iterator[Mistake]:
-        for name in ("inputs", "calls", "view"):
+        for name in ("inputs", "calls", "view", "accept"):
             if self.command and not self.function and getattr(self, name):
                 yield Mistake((name,), "is for a check of a `function`, not of a command")
         if self.function:
@@ -114,6 +137,8 @@ class Check(Record):
             yield from path_mistakes(self.calls, ("calls",))
         if self.view:
             yield from function_mistakes(self.view, ("view",))
+        if self.accept:
+            yield from file_function_mistakes(self.accept, ("accept",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +319,7 @@ def problem_identity(problem: CodeProblem) -> dict[str, Any]:
 
 
 _LATER_FIELDS: Mapping[str, Mapping[str, Any]] = {
-    "check": {},
+    "check": {"accept": "", "must_pass": [], "fails_on_base": False},
     "bench": {"max_startup_ratio": MAX_STARTUP_RATIO},
 }
 
@@ -329,7 +354,12 @@ def resolve_paths(problem: CodeProblem, top: Path) -> CodeProblem:
         include=tuple(str(PurePosixPath(glob.escape(str(cwd)), path)) for path in problem.include),
         import_roots=None if roots is None else tuple(map(rebase, roots)),
         check=tuple(
-            replace(check, inputs=rebase(check.inputs), calls=rebase(check.calls))
+            replace(
+                check,
+                inputs=rebase(check.inputs),
+                calls=rebase(check.calls),
+                accept=rebase(check.accept),
+            )
             for check in problem.check
         ),
         bench=tuple(

@@ -10,6 +10,8 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from fairtrial.arena.build import build_base
+from fairtrial.arena.checks.acceptance import Acceptor
+from fairtrial.arena.checks.function_check import PreparedFunctionCheck
 from fairtrial.arena.checks.prepared_check import PreparedCheck
 from fairtrial.arena.checks.pytest_check import PreparedPytestCheck
 from fairtrial.arena.disk_guard import DiskUse
@@ -22,7 +24,7 @@ from fairtrial.arena.slots.pool import WorktreeSlot
 from fairtrial.arena.stage import Stage
 from fairtrial.arena.timing.candidate_staging import stage_candidate
 from fairtrial.arena.timing.command_benchmark import prepare_command_benchmark
-from fairtrial.arena.timing.function_benchmark import prepare_function_benchmark
+from fairtrial.arena.timing.function_benchmark import FunctionBenchmark, prepare_function_benchmark
 from fairtrial.arena.timing.inputs import InputSupplier, open_supplier
 from fairtrial.arena.timing.prepared_benchmark import PreparedBenchmark, TimingSetup
 from fairtrial.arena.timing.suite_benchmark import prepare_slowest
@@ -307,9 +309,10 @@ async def _prepare_benchmarks(
     for benchmark in problem.bench:
         cores = choose_cores(benchmark.cores)
         own = replace(setup, cores=cores)
-        prepared.append(
-            PinnedBenchmark(await _prepare_one(benchmark, own, suppliers, budget_s), cores)
-        )
+        ready = await _prepare_one(benchmark, own, suppliers, budget_s)
+        if isinstance(ready, FunctionBenchmark):
+            ready = replace(ready, acceptor=_find_acceptor(checks, benchmark.call))
+        prepared.append(PinnedBenchmark(ready, cores))
     return tuple(prepared)
 
 
@@ -322,17 +325,31 @@ async def _prepare_one(
     return await prepare_command_benchmark(benchmark, setup, budget_s=budget_s)
 
 
+def _find_acceptor(checks: Sequence[PreparedCheck], function: str) -> Acceptor | None:
+    """Return what judges the results of a function, if a check has an accept function for it."""
+    for check in checks:
+        if isinstance(check, PreparedFunctionCheck) and check.calls(function):
+            return check.acceptor
+    return None
+
+
 def _find_suite(checks: Sequence[PreparedCheck]) -> PreparedPytestCheck:
     for check in checks:
-        if isinstance(check, PreparedPytestCheck):
+        if isinstance(check, PreparedPytestCheck) and check.baseline.counted:
             return check
     raise StudyError(
         Mistake(
             ("bench",),
-            "is empty, and no check runs pytest: nothing can be timed",
+            "is empty, and no check has tests that the base passes: nothing can be timed",
             "name a call with inputs, or a command, under bench:",
         )
     )
+
+
+def has_timed_tests(checks: Sequence[PreparedCheck]) -> bool:
+    """Return whether a check has tests that the base passes, which can be timed."""
+    suites = (check for check in checks if isinstance(check, PreparedPytestCheck))
+    return any(check.baseline.counted for check in suites)
 
 
 def can_time(problem: CodeProblem) -> bool:

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from fairtrial.arena.checks.acceptance import Acceptor, ResultToJudge, with_result
 from fairtrial.arena.checks.encoded_values import find_unplain
 from fairtrial.arena.checks.exit_text import in_one_line, stop_reason, tail_of, tell_ending
 from fairtrial.arena.checks.import_errors import tell_roots
-from fairtrial.arena.checks.value_text import render_call
+from fairtrial.arena.checks.value_text import render, render_call
 from fairtrial.arena.checks.worker_reports import compare_outcomes, read_line
 from fairtrial.arena.model.problem import Benchmark, Check
 from fairtrial.arena.model.timings import Arm, Pair, Session
@@ -40,6 +41,8 @@ SLOWEST = 100.0
 """How many times as long as the base a candidate may take before it is stopped."""
 LEAST_TIMEOUT_S = 10.0
 CALIBRATION = "calibration"
+MOST_JUDGED = 1_000
+"""How many results of a session an accept function judges, drawn by chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,7 @@ class FunctionBenchmark:
     pace: how long the base takes
     compares: whether results are plain data and can be compared
     notes: remarks for people
+    acceptor: judges results that differ from the base's, if the problem has an accept function
     """
 
     benchmark: Benchmark
@@ -62,6 +66,7 @@ class FunctionBenchmark:
     pace: Pace
     compares: bool
     notes: tuple[str, ...] = ()
+    acceptor: Acceptor | None = None
 
     @property
     def name(self) -> str:
@@ -80,7 +85,8 @@ class FunctionBenchmark:
         count = 1 + self.schedule.calls * self.schedule.rounds
         inputs = await self.supplier.make(f"{setup.seed}/{self.name}/{number}", count)
         make = partial(_make_worker, hash_seed=rng.randrange(1, 2**32), setup=setup, benchmark=self)
-        differ = partial(self._differs, inputs)
+        unequal: dict[int, bytes] = {}
+        differ = partial(self._differs, inputs, unequal)
 
         def work(channels: Mapping[Arm, WorkerChannel]) -> SessionTurns:
             return take_turns(channels, self.schedule, inputs, rng, differ)
@@ -88,6 +94,8 @@ class FunctionBenchmark:
         stages: dict[Arm, Stage] = {"base": setup.base, "candidate": setup.candidate}
         outcome = await run_workers(stages, make, work, away_from=setup.cores)
         rejection = self._find_rejection(outcome, inputs)
+        if rejection is None and self.acceptor is not None:
+            rejection = await self._judge_unequal(self.acceptor, unequal, inputs, rng)
         turns, done = outcome.result, outcome.done
         peaks = [done[arm].peak_rss_mb if arm in done else 0.0 for arm in stages]
         return Session(
@@ -105,12 +113,47 @@ class FunctionBenchmark:
             slow_inputs=find_slow_inputs(turns.samples, inputs, number) if turns else (),
         )
 
-    def _differs(self, inputs: Sequence[bytes], index: int, base: bytes, candidate: bytes) -> bool:
+    def _differs(
+        self,
+        inputs: Sequence[bytes],
+        unequal: dict[int, bytes],
+        index: int,
+        base: bytes,
+        candidate: bytes,
+    ) -> bool:
+        """Return whether two outcomes differ; results for an accept function go to `unequal`."""
         if not self.compares:
             return False
-        outcomes = read_line(base), read_line(candidate)
+        expected, actual = read_line(base), read_line(candidate)
         case = read_line(inputs[index])
-        return compare_outcomes(*outcomes, case, self.check).count > 0
+        if self.acceptor is not None and "result" in expected and "result" in actual:
+            unequal[index] = candidate
+            actual = with_result(actual, expected)
+        return compare_outcomes(expected, actual, case, self.check).count > 0
+
+    async def _judge_unequal(
+        self,
+        acceptor: Acceptor,
+        unequal: Mapping[int, bytes],
+        inputs: Sequence[bytes],
+        rng: random.Random,
+    ) -> Rejection | None:
+        """Have a sample of a session's results judged; return a rejection if one is wrong."""
+        indexes = rng.sample(sorted(unequal), min(len(unequal), MOST_JUDGED))
+        results = [
+            ResultToJudge(read_line(inputs[index]), read_line(unequal[index])["result"])
+            for index in indexes
+        ]
+        for reason, item in zip(await acceptor.judge(results), results, strict=True):
+            if reason:
+                message = (
+                    f"{self.name}: while it was timed, {self.benchmark.call} gave "
+                    f"{render(item.result)}, which {self.check.accept} doesn't accept: {reason}"
+                )
+                called = f"called as {render_call(self.benchmark.call, item.case)}"
+                failed = Failure(f"bench[{self.name}]", self.benchmark.call, called)
+                return Rejection(Reason.DIFFERENT, message, (failed,))
+        return None
 
     def _find_rejection(
         self, outcome: WorkResult[SessionTurns], inputs: Sequence[bytes]
