@@ -31,11 +31,13 @@ from fairtrial.study.design.build import (
 from fairtrial.study.design.doe import (
     generate_doe as generate_doe,
 )
+from fairtrial.study.design.execution_order import (
+    execution_order as execution_order,
+)
 from fairtrial.study.design.runs import (
     AGENT_FACTORS as AGENT_FACTORS,
     PROBLEM_FACTORS as PROBLEM_FACTORS,
     count_runs as count_runs,
-    execution_order as execution_order,
     plan_runs as plan_runs,
 )
 from fairtrial.study.extensions import (

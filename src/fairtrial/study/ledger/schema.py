@@ -24,6 +24,7 @@ TABLES = f"""
 CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 -- 'study' and 'folder'; 'print': the study's fingerprint; 'order': for each execution index the
 -- plan index, as 32-bit numbers; 'amendments', 'first study' and 'changes' (see amendments.py);
+-- 'planned looks' (see planned_looks.py);
 -- 'live': the current progress, updated with every commit. In all tables, `turn` is the execution
 -- index and `place` the position in plan order: these names stay, so that older files open.
 CREATE TABLE conditions (place INTEGER PRIMARY KEY, data BLOB NOT NULL);
