@@ -106,6 +106,9 @@ from fairtrial.core.sequential.group_sequential import (
     nominal_levels as nominal_levels,
     spent_levels as spent_levels,
 )
+from fairtrial.core.sequential.small_samples import (
+    small_sample_levels as small_sample_levels,
+)
 from fairtrial.core.syntax_checks import (
     RESERVED_PREFIX as RESERVED_PREFIX,
     RESERVED_VARIABLES as RESERVED_VARIABLES,

@@ -44,6 +44,9 @@ class HypothesisTest:
     minimum_size: the same as a number, in the units of the outcome
     details_title, details: heading and list of follow-up comparisons
     notes: assumptions and caveats that a reader should know
+    look, looks: for a claim with planned looks: the look whose runs were tested (0 before the
+        first), and the number of looks; the interval is then a repeated confidence interval
+    level: the level that the p value is compared with at that look
     """
 
     hypothesis_id: str
@@ -81,6 +84,9 @@ class HypothesisTest:
     notes: tuple[str, ...] = ()
     standing: ClaimRole = "unknown"
     agents: tuple[str, ...] = ()
+    look: int | None = None
+    looks: int | None = None
+    level: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as plain data."""

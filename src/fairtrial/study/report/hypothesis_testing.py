@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from fairtrial.study.design.look_schedule import schedule_looks
 from fairtrial.study.hypotheses.averages import describe_averages
 from fairtrial.study.hypotheses.planned_tests import DEFAULT_TEST
 from fairtrial.study.ledger.amendments import ClaimStanding
@@ -15,8 +16,15 @@ from fairtrial.study.model.study import Study
 from fairtrial.study.report.deviations import why_late
 from fairtrial.study.report.follow_up_tests import STRATA_TITLE
 from fairtrial.study.report.hypothesis_test import HypothesisTest
+from fairtrial.study.report.look_levels import (
+    LookLevel,
+    find_look_level,
+    scale_optional,
+    scale_p,
+)
 from fairtrial.study.report.run_table import RunTable, collect_run_table
 from fairtrial.study.report.samples import ComparisonSample, failure_note, select_sample
+from fairtrial.study.report.sequential_testing import run_at_looks
 from fairtrial.study.report.test_execution import run_test
 from fairtrial.study.report.test_requests import TestRequest, request_tests
 from fairtrial.study.report.test_results import TestResult
@@ -63,6 +71,35 @@ def judge_table(table: RunTable) -> list[HypothesisTest]:
     ]
 
 
+def judge_at_look(table: RunTable, number: int) -> list[HypothesisTest]:
+    """Test the claims that have planned looks, at the levels of one of these looks.
+
+    table: the runs that the look sees
+    """
+    schedule = schedule_looks(table.study, table.conditions)
+    assert schedule is not None
+    hypotheses = {hypothesis.hypothesis_id: hypothesis for hypothesis in table.study.hypotheses}
+    tests: list[HypothesisTest] = []
+    for plan in table.study.analysis_plans:
+        if plan.stopping is not None:
+            names = [name for name in dict.fromkeys(plan.hypothesis_ids) if name in hypotheses]
+            level = find_look_level(table.study, table.conditions, schedule, plan, number)
+            unadjusted = replace(plan, multiple_comparison_policy="none")
+            tests += _run_deciding_test(
+                table, unadjusted, [hypotheses[name] for name in names], level
+            )
+    return tests
+
+
+def _run_deciding_test(
+    table: RunTable,
+    plan: AnalysisPlan,
+    hypotheses: Sequence[Hypothesis],
+    look: LookLevel | None,
+) -> Iterator[HypothesisTest]:
+    return _run_family(table, plan, hypotheses, plan.tests[0], decides=True, look=look)
+
+
 def _apply_standing(test: HypothesisTest, stands: ClaimStanding) -> HypothesisTest:
     """Set the standing of a test; claims made or changed after results become exploratory."""
     test = replace(test, standing=stands.standing)
@@ -79,7 +116,11 @@ def _run_plan(
     tests = [
         test
         for position, name in enumerate(dict.fromkeys(plan.tests))
-        for test in _run_family(table, plan, hypotheses, name, decides=position == 0)
+        for test in (
+            run_at_looks(table, plan, hypotheses, _run_deciding_test)
+            if position == 0 and plan.stopping is not None
+            else _run_family(table, plan, hypotheses, name, decides=position == 0)
+        )
     ]
     order = {hypothesis.hypothesis_id: index for index, hypothesis in enumerate(hypotheses)}
     return sorted(tests, key=lambda test: order[test.hypothesis_id])
@@ -108,12 +149,21 @@ def _run_family(
     test_name: str,
     *,
     decides: bool,
+    look: LookLevel | None = None,
 ) -> Iterator[HypothesisTest]:
-    """Run one test of a plan on all its hypotheses, the family of the p value adjustment."""
+    """Run one test of a plan on all its hypotheses, the family of the p value adjustment.
+
+    look: the planned look whose levels replace alpha
+    """
     requests = [
         request for hypothesis in hypotheses for request in request_tests(table, plan, hypothesis)
     ]
     outcomes = [_try_test(request, test_name) for request in requests]
+    if look is not None:
+        outcomes = [
+            replace(outcome, result=outcome.result and look.restate(outcome.result))
+            for outcome in outcomes
+        ]
     findings = [outcome.result.finding for outcome in outcomes if outcome.result is not None]
     policy, remark = _find_policy(plan)
     adjusted = iter(adjust_p([finding.p for finding in findings], policy))
@@ -129,6 +179,10 @@ def _run_family(
         test = replace(
             test, p_adjusted=p, p_opposite=p_opposite, policy=policy, family=len(findings)
         )
+        if look is not None:
+            level = look.p_level(outcome.request, outcome.result)
+            p, p_opposite = scale_p(p, level), scale_optional(p_opposite, level)
+            test = replace(test, p_adjusted=p, p_opposite=p_opposite, level=level)
         verdict, why = judge(outcome.request, outcome.result, p, p_opposite)
         why += FAILURES_DIFFER if failure_note(test.groups) else ""
         yield _mark_exploratory(outcome.request, replace(test, verdict=verdict, why=why), remark)

@@ -8,13 +8,15 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from fairtrial.study.design.look_schedule import LookSchedule, schedule_looks
 from fairtrial.study.design.runs import count_runs
 from fairtrial.study.extensions import extensions
 from fairtrial.study.hypotheses.groups import Variable
 from fairtrial.study.ledger.amendments import Amendment, ClaimHistory, read_amendments
+from fairtrial.study.ledger.planned_looks import LookLog
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.hypotheses import OutcomeSpec
 from fairtrial.study.model.runs import RunResult, RunStatus
@@ -109,6 +111,8 @@ class RunTable:
     record: how the hypotheses were registered and changed
     spent: cost of all attempts; None without a ledger
     history: how the runs came about; None without a ledger
+    look_log: the planned looks that were made; None without a ledger
+    look_tables: the runs that each of those looks saw which were the last for some claim
     notes: readers of extensions that add notes to the report
     """
 
@@ -133,6 +137,8 @@ class RunTable:
         self.record = ClaimHistory()
         self.spent: Spending | None = None
         self.history: RunHistory | None = None
+        self.look_log: LookLog | None = None
+        self.look_tables: dict[int, RunTable] = {}
         self.notes = [extension.report_notes() for extension in extensions()]
 
     def add(self, result: RunResult) -> None:
@@ -173,7 +179,12 @@ class RunTable:
         """The number of planned runs that are not done yet."""
         statuses = self.totals.statuses
         excluded = statuses[str(RunStatus.SKIPPED)] + statuses[str(RunStatus.BROKEN)]
-        return max(0, (self.totals.planned or 0) - len(self) - excluded)
+        return max(0, (self.totals.planned or 0) - len(self) - excluded - self.decided_early)
+
+    @property
+    def decided_early(self) -> int:
+        """The number of planned runs that are not needed, because planned looks decided."""
+        return 0 if self.look_log is None else self.look_log.skipped
 
     def values(self, name: str) -> Values:
         """Return the values of an outcome or covariate; NaN where a run has none."""
@@ -253,9 +264,31 @@ def collect_run_table(
         table.record = record_for(run_results.reader, study)
         table.history = read_history(run_results.reader)
         table.spent = Spending.from_summary(run_results.reader.summary())
+        table.look_log = run_results.reader.look_log()
+    schedule = _add_look_tables(table)
     for result in run_results:
         table.add(result)
+        if schedule is not None and result.run_spec is not None:
+            spec = result.run_spec
+            batch = schedule.batch(spec.problem_spec_ref, spec.replicate)
+            for number, seen in table.look_tables.items():
+                if batch <= number:
+                    seen.add(result)
     return table
+
+
+def _add_look_tables(table: RunTable) -> LookSchedule | None:
+    """Add an empty table for each look that was the last for some claim; None if there is none."""
+    log = table.look_log
+    schedule = schedule_looks(table.study, table.conditions)
+    if log is None or schedule is None or not log.looks or log.is_void:
+        return None
+    if log.signature != schedule.signature(table.study):
+        table.look_log = replace(log, is_void=True)
+        return None
+    numbers = {number for number, _ in log.last_tests().values()}
+    table.look_tables = {number: RunTable(table.study, table.conditions) for number in numbers}
+    return schedule
 
 
 def _other_columns(study: Study) -> list[str]:

@@ -1,0 +1,196 @@
+"""The level of a test at a planned look, and its repeated confidence interval.
+
+Each confirmatory claim of a plan gets an equal share of alpha (Bonferroni), which is spent over the
+looks. With the policy `none` each gets the whole. Holm's method would need all p values at the same
+time, but claims are decided at different looks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from fairtrial.core import (
+    alpha_share,
+    half_width,
+    nominal_levels,
+    small_sample_levels,
+    spent_levels,
+)
+from fairtrial.study.design.look_schedule import LookSchedule
+from fairtrial.study.hypotheses.planned_tests import planned_tests
+from fairtrial.study.ledger.planned_looks import LookClaimKey
+from fairtrial.study.model.conditions import Condition
+from fairtrial.study.model.hypotheses import AnalysisPlan
+from fairtrial.study.model.study import Study
+from fairtrial.study.power.hypothesis_power import ALPHA
+from fairtrial.study.report.test_requests import TestRequest
+from fairtrial.study.report.test_results import FollowUpComparison, TestResult
+from fairtrial.study.stats.finding import CONFIDENCE, Finding, Interval
+from fairtrial.study.stats.multiplicity import is_policy, policy_name
+
+ANYTIME = "anytime"
+TAIL = (1 - CONFIDENCE) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class LookLevel:
+    """The levels of the tests of one plan at one planned look.
+
+    schedule: the planned looks
+    number: the number of the look; 0 before the first one, where nothing can be decided
+    alpha: the share of alpha of each claim
+    """
+
+    schedule: LookSchedule
+    number: int
+    alpha: float
+
+    def p_level(self, request: TestRequest, result: TestResult) -> float:
+        """Return the level that the p value of a test is compared with."""
+        if result.is_omnibus:
+            return self._any_level()
+        is_one_sided = result.finding.p_opposite is not None or request.is_equivalence
+        if self.schedule.stopping.spending == ANYTIME:
+            tail = self._anytime_tail(result.finding)
+            return tail if is_one_sided else 2 * tail
+        return self._tail(self.alpha) if is_one_sided else 2 * self._tail(self.alpha / 2)
+
+    def last(self) -> LookLevel:
+        """Return the levels at the last look."""
+        return replace(self, number=self.schedule.looks)
+
+    def restate(self, result: TestResult) -> TestResult:
+        """Return a result with repeated confidence intervals, which hold at all looks at once."""
+        finding = result.finding
+        quantiles = self.quantile(finding), _quantile(finding, TAIL)
+        factor = quantiles[0] / quantiles[1]
+        widened = replace(
+            finding,
+            interval=_widen(finding.interval, finding.estimate, factor),
+            bounds=_widen(finding.bounds, None, factor),
+            effect_interval=_widen(finding.effect_interval, finding.effect_size, factor),
+        )
+        details = tuple(self._restate_detail(detail) for detail in result.details)
+        return replace(result, finding=widened, details=details)
+
+    def quantile(self, finding: Finding) -> float:
+        """Return half the width of the repeated confidence interval, in standard errors."""
+        if self.schedule.stopping.spending == ANYTIME:
+            return _quantile(finding, self._anytime_tail(finding))
+        return _quantile(finding, self._tail(self.alpha / 2))
+
+    def _restate_detail(self, detail: FollowUpComparison) -> FollowUpComparison:
+        level = self._any_level()
+        factor = _normal_quantile(level / 2) / _normal_quantile(TAIL)
+        return replace(
+            detail,
+            interval=_widen(detail.interval, detail.estimate, factor),
+            bounds=_widen(detail.bounds, None, factor),
+            p=scale_optional(detail.p, level),
+            p_opposite=scale_optional(detail.p_opposite, level),
+        )
+
+    def _tail(self, alpha: float) -> float:
+        """Return the one-sided nominal level of this look for a one-sided alpha."""
+        if not self.number:
+            return 0.0
+        schedule = self.schedule
+        spending = schedule.stopping.spending
+        assert spending != ANYTIME
+        levels = nominal_levels(schedule.fractions, alpha, spending)
+        counts = tuple(max(2, count) for count in schedule.counts)
+        corrected = small_sample_levels(levels, counts, alpha, schedule.clusters)
+        return corrected[self.number - 1]
+
+    def _any_level(self) -> float:
+        """Return a level that holds for any test statistic, by Bonferroni's inequality."""
+        if not self.number:
+            return 0.0
+        spending = self.schedule.stopping.spending
+        if spending == ANYTIME:  # the sum of all 1/n² is π²/6
+            return self.alpha * 6 / (math.pi * self.number) ** 2
+        return spent_levels(self.schedule.fractions, self.alpha, spending)[self.number - 1]
+
+    def _anytime_tail(self, finding: Finding) -> float:
+        """Return the tail probability of the bound of a confidence sequence."""
+        from scipy import special
+
+        if not self.number:
+            return 0.0
+        df = _degrees_of_freedom(finding)
+        count = self.schedule.counts[self.number - 1] if df is None else max(2, math.floor(df) + 1)
+        bound = half_width(count, self.alpha) * math.sqrt(count)
+        if math.isinf(bound):
+            return 0.0
+        return float(special.ndtr(-bound) if df is None else special.stdtr(df, -bound))
+
+
+def scale_p(p: float, level: float) -> float:
+    """Return a p value scaled so that it is below `ALPHA` if it was below `level`."""
+    return min(1.0, p * ALPHA / level) if level > 0 else 1.0
+
+
+def scale_optional(p: float | None, level: float) -> float | None:
+    """Return the scaled p value, if there is one."""
+    return None if p is None else scale_p(p, level)
+
+
+def find_look_level(
+    study: Study,
+    conditions: Sequence[Condition],
+    schedule: LookSchedule,
+    plan: AnalysisPlan,
+    number: int,
+) -> LookLevel:
+    """Return the levels of a plan's tests at a planned look."""
+    claims = Counter(key[0] for key in find_look_claims(study, conditions))
+    policy = plan.multiple_comparison_policy
+    is_shared = not is_policy(policy) or policy_name(policy) != "none"
+    count = max(1, claims[plan.analysis_plan_id]) if is_shared else 1
+    return LookLevel(schedule, number, alpha_share(ALPHA, count))
+
+
+def find_look_claims(study: Study, conditions: Sequence[Condition]) -> list[LookClaimKey]:
+    """Return the claims that planned looks test: those of plans with `stopping`, if testable."""
+    stopping = {plan.analysis_plan_id for plan in study.analysis_plans if plan.stopping}
+    return [
+        (test.analysis_plan_id, test.hypothesis_id, test.outcome, test.variables, test.agents)
+        for test in planned_tests(study, conditions)
+        if test.analysis_plan_id in stopping and not test.is_exploratory and not test.reason
+    ]
+
+
+def _degrees_of_freedom(finding: Finding) -> float | None:
+    """Return the degrees of freedom of a t test, or of an F test like it; None for other tests."""
+    df = finding.df
+    if finding.statistic_name == "t" and len(df) == 1:
+        return max(1.0, df[0])
+    is_like_t = finding.statistic_name == "F" and len(df) == 2 and df[0] == 1
+    return max(1.0, df[1]) if is_like_t else None
+
+
+def _quantile(finding: Finding, tail: float) -> float:
+    from scipy import special
+
+    df = _degrees_of_freedom(finding)
+    if tail <= 0:
+        return math.inf
+    return _normal_quantile(tail) if df is None else -float(special.stdtrit(df, tail))
+
+
+def _normal_quantile(tail: float) -> float:
+    from scipy import special
+
+    return -float(special.ndtri(tail)) if tail > 0 else math.inf
+
+
+def _widen(interval: Interval | None, center: float | None, factor: float) -> Interval | None:
+    """Return an interval whose ends lie `factor` times as far from its center; None if infinite."""
+    if interval is None or math.isinf(factor):
+        return None
+    low, high = interval
+    middle = (low + high) / 2 if center is None else center
+    return middle - factor * (middle - low), middle + factor * (high - middle)
