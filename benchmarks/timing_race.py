@@ -12,8 +12,8 @@ import statistics
 
 from fairtrial.arena import LOOKS, Measurement
 from fairtrial.arena.timing.decision import race
-from fairtrial.core import alpha_share
 from fairtrial.arena.timing.stats.sequential import interim_look, next_look
+from fairtrial.core import alpha_share
 from timing_kit import (
     BASE_PIECES,
     Given,

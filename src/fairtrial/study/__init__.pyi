@@ -234,6 +234,9 @@ from fairtrial.study.runner.study_status import (
     StudyStatus as StudyStatus,
     read_status as read_status,
 )
+from fairtrial.study.stopping.look_events import (
+    LookFinished as LookFinished,
+)
 from fairtrial.study.tables.bundle import (
     bundle_results as bundle_results,
     verify_bundle as verify_bundle,

@@ -11,7 +11,6 @@ from hypothesis import given, settings, strategies as st
 from scipy import stats as scipy_stats
 
 from fairtrial.arena import LOOKS, Sample
-from fairtrial.core import LEAST_SPREAD, alpha_share
 from fairtrial.arena.timing.stats.boundaries import LEVELS
 from fairtrial.arena.timing.stats.sequential import (
     Claim,
@@ -28,6 +27,7 @@ from fairtrial.arena.timing.stats.session_ratio import (
     session_ratio,
     session_statistic,
 )
+from fairtrial.core import LEAST_SPREAD, alpha_share
 
 ROOT = Path(__file__).parents[3]
 OPPOSITE = {Claim.FASTER: Claim.SLOWER, Claim.SLOWER: Claim.FASTER}

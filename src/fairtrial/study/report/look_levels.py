@@ -53,14 +53,17 @@ class LookLevel:
         if result.is_omnibus:
             return self._any_level()
         is_one_sided = result.finding.p_opposite is not None or request.is_equivalence
-        if self.schedule.stopping.spending == ANYTIME:
-            tail = self._anytime_tail(result.finding)
-            return tail if is_one_sided else 2 * tail
-        return self._tail(self.alpha) if is_one_sided else 2 * self._tail(self.alpha / 2)
+        df = _degrees_of_freedom(result.finding)
+        return (1 if is_one_sided else 2) * self.tail(is_one_sided=is_one_sided, df=df)
 
-    def last(self) -> LookLevel:
-        """Return the levels at the last look."""
-        return replace(self, number=self.schedule.looks)
+    def tail(self, *, is_one_sided: bool, df: float | None = None) -> float:
+        """Return the one-sided tail probability of the bound of this look.
+
+        df: the degrees of freedom of a t test; used for confidence sequences only
+        """
+        if self.schedule.stopping.spending == ANYTIME:
+            return self._anytime_tail(df)
+        return self._tail(self.alpha if is_one_sided else self.alpha / 2)
 
     def restate(self, result: TestResult) -> TestResult:
         """Return a result with repeated confidence intervals, which hold at all looks at once."""
@@ -78,9 +81,8 @@ class LookLevel:
 
     def quantile(self, finding: Finding) -> float:
         """Return half the width of the repeated confidence interval, in standard errors."""
-        if self.schedule.stopping.spending == ANYTIME:
-            return _quantile(finding, self._anytime_tail(finding))
-        return _quantile(finding, self._tail(self.alpha / 2))
+        tail = self.tail(is_one_sided=False, df=_degrees_of_freedom(finding))
+        return _quantile(finding, tail)
 
     def _restate_detail(self, detail: FollowUpComparison) -> FollowUpComparison:
         level = self._any_level()
@@ -114,18 +116,17 @@ class LookLevel:
             return self.alpha * 6 / (math.pi * self.number) ** 2
         return spent_levels(self.schedule.fractions, self.alpha, spending)[self.number - 1]
 
-    def _anytime_tail(self, finding: Finding) -> float:
+    def _anytime_tail(self, df: float | None) -> float:
         """Return the tail probability of the bound of a confidence sequence."""
         from scipy import special
 
         if not self.number:
             return 0.0
-        df = _degrees_of_freedom(finding)
-        count = self.schedule.counts[self.number - 1] if df is None else max(2, math.floor(df) + 1)
+        if df is None:
+            df = max(1.0, (self.schedule.clusters or self.schedule.counts[self.number - 1]) - 1)
+        count = math.floor(df) + 1
         bound = half_width(count, self.alpha) * math.sqrt(count)
-        if math.isinf(bound):
-            return 0.0
-        return float(special.ndtr(-bound) if df is None else special.stdtr(df, -bound))
+        return 0.0 if math.isinf(bound) else float(special.stdtr(df, -bound))
 
 
 def scale_p(p: float, level: float) -> float:

@@ -28,6 +28,7 @@ from fairtrial.study.hypotheses.planned_tests import (
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.study import Study
 from fairtrial.study.power.hypothesis_power import HypothesisPower, hypothesis_power
+from fairtrial.study.stopping.look_plan import LookPlan, plan_looks
 from fairtrial.study.tables.canonical import (
     PLAN_COLUMNS,
     condition_columns,
@@ -75,6 +76,11 @@ class PlanSummary:
     def power(self) -> list[HypothesisPower]:
         """The power for each hypothesis that states a minimum effect of interest."""
         return hypothesis_power(self.study, self.conditions)
+
+    @cached_property
+    def looks(self) -> LookPlan | None:
+        """The planned looks, if the study may stop early."""
+        return plan_looks(self.study, self.conditions, self.power)
 
     @cached_property
     def warnings(self) -> list[str]:
@@ -139,6 +145,7 @@ class PlanSummary:
             "balance": self.balance.to_dict(),
             "tests": [test.to_dict() for test in self.tests],
             "power": [power.to_dict() for power in self.power],
+            "looks": None if self.looks is None else self.looks.to_dict(),
             "condition_table": list(condition_rows(self.study, self.conditions)),
         }
 

@@ -14,6 +14,7 @@ from fairtrial.study.power.hypothesis_power import ALPHA
 from fairtrial.study.report.codebook import codebook_text
 from fairtrial.study.report.deviations import deviation_lines
 from fairtrial.study.report.hypothesis_testing import judge_table
+from fairtrial.study.report.looks_section import looks_facts, looks_text
 from fairtrial.study.report.markdown_text import escape_markdown, format_list
 from fairtrial.study.report.methods_section import methods_text, setting_lines
 from fairtrial.study.report.run_table import collect_run_table
@@ -49,6 +50,8 @@ def full_report(
     parts = [f"# {escape_markdown(study.title)}", summary_text(data, tests)]
     if tests:
         parts += ["## Tests", VERDICT_GUIDE, render_tests(tests)]
+    if looks := looks_text(data):
+        parts += ["## Interim looks", looks]
     parts += [methods_text(study, conditions)]
     setting = [*setting_lines(data)]
     if setting:
@@ -57,6 +60,8 @@ def full_report(
     text = (
         format_list(deviations)
         if deviations
+        else "There are none: the planned looks ended the study."
+        if data.decided_early
         else "There are none: every planned run and test was made."
     )
     parts += ["### Deviations from the plan", text]
@@ -89,6 +94,7 @@ def report_facts(
         "deviations": list(deviation_lines(data, tests, left_out)),
         "claims": data.record.to_dict(study),
         "tests": [test.to_dict() for test in tests],
+        "looks": looks_facts(data),
     }
 
 

@@ -63,7 +63,9 @@ def run_at_looks(
     is_recorded = log is not None and not log.is_void
     stages: dict[int, list[Hypothesis]] = {}
     for hypothesis in hypotheses:
-        keys = [key for key in claims if key[:2] == (plan.analysis_plan_id, hypothesis.hypothesis_id)]
+        keys = [
+            key for key in claims if key[:2] == (plan.analysis_plan_id, hypothesis.hypothesis_id)
+        ]
         numbers = {last[key][0] if key in last else 0 for key in keys} if is_recorded else {-1}
         for number in numbers or {0}:
             stages.setdefault(number, []).append(hypothesis)

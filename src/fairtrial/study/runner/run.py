@@ -32,8 +32,8 @@ from fairtrial.study.protocols import Executor
 from fairtrial.study.runner.assignment_feed import AssignmentFeed
 from fairtrial.study.runner.bindings import Bindings
 from fairtrial.study.runner.control import ControlFile
-from fairtrial.study.runner.look_gate import LookGate, open_gate
 from fairtrial.study.runner.ledger_setup import make_attempt_counter, select_runs, store_plan
+from fairtrial.study.runner.look_gate import LookGate, open_gate
 from fairtrial.study.runner.payment_tracker import PaymentTracker
 from fairtrial.study.runner.preparation import PreparedStudy, prepare
 from fairtrial.study.runner.progress import Progress, ProgressCounts
