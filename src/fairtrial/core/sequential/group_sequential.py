@@ -20,6 +20,7 @@ References::
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
@@ -64,7 +65,7 @@ def spent_levels(fractions: Sequence[float], alpha: float, spending: Spending) -
     """
     _check(fractions, alpha)
     spent = [0.0, *(spent_alpha(fraction, alpha, spending) for fraction in fractions)]
-    return tuple(now - before for before, now in zip(spent, spent[1:], strict=False))
+    return tuple(now - before for before, now in itertools.pairwise(spent))
 
 
 @functools.lru_cache(256)

@@ -90,13 +90,19 @@ class LookSchedule:
                 numbers.extend(batches * agents)
         return numbers
 
-    def signature(self, study: Study) -> str:
+    def signature(self, study: Study, conditions: Sequence[Condition]) -> str:
         """Return a hash of what the looks depend on: a look of another schedule doesn't count."""
+        admissible = [condition for condition in conditions if condition.admissible]
         data = {
             "stopping": dump_record(self.stopping),
             "units": self.units,
             "unit": self.unit,
-            "problems": sorted(self.problem_batches.items(), key=str),
+            "batches": sorted(self.problem_batches.items(), key=str),
+            "replicates": count_replicates(study),
+            "conditions": [
+                [condition.condition_id, list(get_problems(study, condition))]
+                for condition in admissible
+            ],
             "plans": [
                 [plan.analysis_plan_id, list(plan.hypothesis_ids), list(plan.tests[:1])]
                 for plan in study.analysis_plans

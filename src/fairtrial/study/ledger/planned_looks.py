@@ -149,7 +149,7 @@ def void_changed_looks(ledger: Ledger, plan: RunPlan) -> LookLog:
     if not log.looks or log.is_void:
         return log
     schedule = plan.schedule
-    if schedule is None or schedule.signature(plan.study) != log.signature:
+    if schedule is None or schedule.signature(plan.study, plan.conditions) != log.signature:
         log = replace(log, is_void=True)
         store_look_log(ledger, log)
     return log

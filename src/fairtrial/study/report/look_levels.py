@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from fairtrial.core import (
     alpha_share,
@@ -31,7 +32,7 @@ from fairtrial.study.report.test_results import FollowUpComparison, TestResult
 from fairtrial.study.stats.finding import CONFIDENCE, Finding, Interval
 from fairtrial.study.stats.multiplicity import is_policy, policy_name
 
-ANYTIME = "anytime"
+ANYTIME: Final = "anytime"
 TAIL = (1 - CONFIDENCE) / 2
 
 

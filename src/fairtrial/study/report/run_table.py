@@ -283,7 +283,7 @@ def _add_look_tables(table: RunTable) -> LookSchedule | None:
     schedule = schedule_looks(table.study, table.conditions)
     if log is None or schedule is None or not log.looks or log.is_void:
         return None
-    if log.signature != schedule.signature(table.study):
+    if log.signature != schedule.signature(table.study, table.conditions):
         table.look_log = replace(log, is_void=True)
         return None
     numbers = {number for number, _ in log.last_tests().values()}

@@ -15,7 +15,7 @@ from fairtrial.study.report.run_table import RunTable
 from fairtrial.study.report.test_verdicts import TestVerdict
 
 REPEATED_NOTE = (
-    "the interval is a repeated confidence interval: it holds at all planned looks at once, so also "
+    "the interval is a repeated confidence interval: it holds at all planned looks at once, and so "
     "at the one where the study stopped"
 )
 BIAS_NOTE = (

@@ -42,7 +42,7 @@ class LookGate:
         self._plan, self._order, self._ledger = plan, order, ledger
         self._reader = LedgerReader(ledger.connection, ledger.path).with_plan(plan)
         self._schedule = schedule
-        self._log = replace(log, signature=schedule.signature(plan.study))
+        self._log = replace(log, signature=schedule.signature(plan.study, plan.conditions))
         self._is_ignored = is_ignored
         last = log.last_tests()
         self._undecided: set[LookClaimKey] = {

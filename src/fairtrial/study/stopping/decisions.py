@@ -42,9 +42,11 @@ def decide_claims(
         table.add(result)
     tests = {get_key(test): test for test in judge_at_look(table, number)}
     equivalences = {h.hypothesis_id for h in plan.study.hypotheses if h.is_equivalence}
-    last = {get_key(test): test for test in judge_at_look(table, schedule.looks)}
+    last = {}
+    if number < schedule.looks and schedule.stopping.futility:
+        last = {get_key(test): test.level for test in judge_at_look(table, schedule.looks)}
     return tuple(
-        _decide(test, schedule, number, last[key].level, is_equivalence=key[1] in equivalences)
+        _decide(test, schedule, number, last.get(key), is_equivalence=key[1] in equivalences)
         for key, test in tests.items()
         if key in undecided
     )
