@@ -88,17 +88,13 @@ def make_study(looks: int, spending: str, test: str, direction: str = "different
 def simulate_results(plan: RunPlan, effect: float, rng: np.random.Generator) -> list[RunResult]:
     """Return the results of all runs of a plan, in plan order."""
     levels = dict(zip(plan.study.problem_ids, rng.normal(0, 1, PROBLEMS), strict=True))
-    slopes = dict(
-        zip(plan.study.problem_ids, rng.normal(effect, SLOPE_SD, PROBLEMS), strict=True)
-    )
+    slopes = dict(zip(plan.study.problem_ids, rng.normal(effect, SLOPE_SD, PROBLEMS), strict=True))
     results = []
     for index, spec in enumerate(plan.specs()):
         is_worked = plan.condition_at(index).factor_assignments["style"] == "worked"
         value = levels[spec.problem_id] + rng.normal() + is_worked * slopes[spec.problem_id]
         metrics = {"score": float(value)}
-        results.append(
-            RunResult(spec.run_id, RunStatus.SUCCESS, run_spec=spec, metrics=metrics)
-        )
+        results.append(RunResult(spec.run_id, RunStatus.SUCCESS, run_spec=spec, metrics=metrics))
     return results
 
 
@@ -159,9 +155,7 @@ def main() -> None:
         for looks in options.looks:
             for effect in options.effects:
                 began = time.monotonic()
-                row = measure(
-                    looks, spending, effect, options.studies, options.seed, options.test
-                )
+                row = measure(looks, spending, effect, options.studies, options.seed, options.test)
                 print(
                     f"| {spending} | {looks} | {effect:g} | {row.supported:.3f} | "
                     f"{row.contradicted:.3f} | {row.futile:.3f} | {row.saved:.0%} | "

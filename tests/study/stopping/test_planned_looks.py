@@ -84,9 +84,7 @@ def test_a_decided_claim_costs_nothing_while_others_go_on(tmp_path):
     assert names[0] == ["big", "small"]
     assert looks[first - 1][2] > 0  # the runs of `worked` after that look
     with open_results(tmp_path) as results:
-        styles = [
-            result.run_spec.condition_id for result in results if result.status == "success"
-        ]
+        styles = [result.run_spec.condition_id for result in results if result.status == "success"]
         ids = {c.condition_id: c.factor_assignments["style"] for c in results.conditions}
     counts = {style: sum(ids[each] == style for each in styles) for style in ids.values()}
     assert counts["worked"] < counts["plain"] == counts["other"]
