@@ -102,8 +102,9 @@ def run_one(plan: RunPlan, effect: float, rng: np.random.Generator) -> tuple[str
     """Return the decision of one study, the share of runs saved, and whether it covers."""
     results = simulate_results(plan, effect, rng)
     claims = {*find_look_claims(plan.study, plan.conditions)}
-    batches = plan.batches
-    for number in range(1, plan.schedule.looks + 1):
+    schedule, batches = plan.schedule, plan.batches
+    assert schedule is not None
+    for number in range(1, schedule.looks + 1):
         seen = [result for result, batch in zip(results, batches, strict=True) if batch <= number]
         (claim,) = decide_claims(plan, number, seen, claims)
         if claim.is_decided:

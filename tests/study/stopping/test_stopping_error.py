@@ -22,10 +22,10 @@ def simulation():
     del sys.modules["sequential_studies"]
 
 
-def test_a_few_studies_without_an_effect_find_none_but_a_few(simulation):
-    row = simulation.measure(2, "pocock", 0.0, 40, 3, "paired_t")
-    assert row.supported <= 0.15  # more have a probability below 1 in 300
-    assert row.saved > 0.2
+def test_most_studies_without_an_effect_find_none(simulation):
+    row = simulation.measure(4, "pocock", 0.0, 15, 3, "paired_t")
+    assert row.supported + row.contradicted <= 0.2  # more have a probability below 1 in 100
+    assert row.futile > 0
 
 
 def test_a_large_effect_is_found_with_fewer_runs(simulation):
