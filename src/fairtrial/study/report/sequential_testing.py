@@ -100,15 +100,15 @@ def _describe(
 ) -> HypothesisTest:
     """Return a test with its look, in words."""
     test = replace(test, look=number, looks=schedule.looks)
+    if not number:
+        why = f"no planned look was made yet; the first of {schedule.looks} is still to come"
+        return replace(test, verdict=TestVerdict.INCONCLUSIVE, why=why)
     if test.verdict in (TestVerdict.NOT_TESTED, TestVerdict.EXPLORATORY):
         return test
     if is_void:
         why = f"the plan was changed after a planned look; {test.why}"
         return replace(test, verdict=TestVerdict.EXPLORATORY, why=why)
     name = f"look {number} of {schedule.looks}"
-    if not number:
-        why = f"no planned look was made yet; the first of {schedule.looks} is still to come"
-        return replace(test, verdict=TestVerdict.INCONCLUSIVE, why=why)
     notes = [*test.notes, *([REPEATED_NOTE] if test.interval else [])]
     if claim is None or number == schedule.looks:
         return replace(test, why=f"{test.why} ({name}, the last)", notes=tuple(notes))
