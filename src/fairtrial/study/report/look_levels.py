@@ -1,14 +1,14 @@
 """The level of a test at a planned look, and its repeated confidence interval.
 
-Each confirmatory claim of a plan gets an equal share of alpha (Bonferroni), which is spent over the
-looks. With the policy `none` each gets the whole. Holm's method would need all p values at the same
-time, but claims are decided at different looks.
+Each confirmatory claim gets an equal share of alpha (Bonferroni), which is spent over the looks;
+claims of several plans share it if their plans have the same policy. With the policy `none` each
+gets the whole. Holm's method would need all p values at the same time, but claims are decided at
+different looks.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -148,11 +148,16 @@ def find_look_level(
     number: int,
 ) -> LookLevel:
     """Return the levels of a plan's tests at a planned look."""
-    claims = Counter(key[0] for key in find_look_claims(study, conditions))
-    policy = plan.multiple_comparison_policy
-    is_shared = not is_policy(policy) or policy_name(policy) != "none"
-    count = max(1, claims[plan.analysis_plan_id]) if is_shared else 1
+    policy = _find_policy(plan)
+    policies = {other.analysis_plan_id: _find_policy(other) for other in study.analysis_plans}
+    claims = [key for key in find_look_claims(study, conditions) if policies[str(key[0])] == policy]
+    count = 1 if policy == "none" else max(1, len(claims))
     return LookLevel(schedule, number, alpha_share(ALPHA, count))
+
+
+def _find_policy(plan: AnalysisPlan) -> str:
+    policy = plan.multiple_comparison_policy
+    return policy_name(policy) if is_policy(policy) else policy
 
 
 def find_look_claims(study: Study, conditions: Sequence[Condition]) -> list[LookClaimKey]:

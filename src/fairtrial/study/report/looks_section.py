@@ -71,8 +71,8 @@ def _describe_schedule(schedule: LookSchedule) -> str:
         )
     return (
         f"Planned before the first result: {schedule.looks} looks, after {units} "
-        f"{schedule.unit}; {SPENDING[schedule.stopping.spending]}. Each confirmatory claim of a "
-        "plan has an equal share of alpha, unless the plan's policy is none. A claim is decided if "
+        f"{schedule.unit}; {SPENDING[schedule.stopping.spending]}. Each confirmatory "
+        "claim has an equal share of alpha, unless its plan's policy is none. A claim is decided if "
         f"p is below the bound of its look. Intervals are repeated confidence intervals.{futility}"
     )
 
