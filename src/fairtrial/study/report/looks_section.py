@@ -72,8 +72,9 @@ def _describe_schedule(schedule: LookSchedule) -> str:
     return (
         f"Planned before the first result: {schedule.looks} looks, after {units} "
         f"{schedule.unit}; {SPENDING[schedule.stopping.spending]}. Each confirmatory "
-        "claim has an equal share of alpha, unless its plan's policy is none. A claim is decided if "
-        f"p is below the bound of its look. Intervals are repeated confidence intervals.{futility}"
+        "claim has an equal share of alpha, unless its plan's policy is none. A claim is decided "
+        "if p is below the bound of its look. Intervals are repeated confidence intervals."
+        f"{futility}"
     )
 
 
