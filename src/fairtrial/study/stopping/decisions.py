@@ -21,6 +21,7 @@ from fairtrial.study.report.look_levels import ANYTIME
 from fairtrial.study.report.run_table import RunTable
 from fairtrial.study.report.sequential_testing import get_key
 from fairtrial.study.report.test_verdicts import TestVerdict
+from fairtrial.study.stats.finding import finite_interval
 from fairtrial.study.stats.power import TARGET_POWER
 
 FUTILITY_CHANCE = 0.1
@@ -80,7 +81,7 @@ def _decide(
         decision=decision,
         why=why,
         estimate=test.estimate,
-        interval=test.interval,
+        interval=finite_interval(test.interval),
         p=test.p_value,
         level=test.level,
         chance=chance,
