@@ -9,7 +9,12 @@ the run loop does. Measured, for each number of looks and each rule:
 - saved: the mean share of planned runs that are not made
 - coverage: the share of studies whose final (repeated) confidence interval holds the true effect
 
-Usage: python benchmarks/sequential_studies.py [--studies N] [--looks 1 5 20] [--seed S]
+With `--bounds`, only the bounds are measured, with very many studies.
+
+Usage::
+
+    python benchmarks/sequential_studies.py [--studies N] [--looks 1 5 20] [--seed S]
+    python benchmarks/sequential_studies.py --bounds --studies 100000
 """
 
 from __future__ import annotations
@@ -18,14 +23,18 @@ import argparse
 import json
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
+from scipy import special
 
 from fairtrial.study import RunResult, RunStatus, Study, build_design
+from fairtrial.study.design.look_schedule import schedule_looks
 from fairtrial.study.design.run_plan import RunPlan
 from fairtrial.study.ledger.planned_looks import FUTILE
-from fairtrial.study.report.look_levels import find_look_claims
+from fairtrial.study.power.hypothesis_power import ALPHA
+from fairtrial.study.report.look_levels import LookLevel, find_look_claims
 from fairtrial.study.stopping.decisions import decide_claims
 
 PROBLEMS, REPLICATES = 24, 1
@@ -139,6 +148,39 @@ def measure(looks: int, spending: str, effect: float, studies: int, seed: int, t
     )
 
 
+def measure_bounds(looks: int, spending: str, studies: int, seed: int) -> float:
+    """Return the share of studies without an effect that cross a bound at any look.
+
+    The t tests of the problems' differences are computed for all studies at once, so that there can
+    be very many. It is also the share in which any repeated confidence interval misses the truth.
+    """
+    study = make_study(looks, spending, "paired_t")
+    schedule = schedule_looks(study, build_design(study))
+    assert schedule is not None
+    values = np.random.default_rng([seed, looks, RULES.index(spending)]).normal(
+        size=(studies, PROBLEMS)
+    )
+    sums, squares = np.cumsum(values, axis=1), np.cumsum(values**2, axis=1)
+    crossed = np.zeros(studies, dtype=bool)
+    for number, count in enumerate(schedule.units, 1):
+        mean = sums[:, count - 1] / count
+        error = np.sqrt((squares[:, count - 1] / count - mean**2) / (count - 1))
+        tail = LookLevel(schedule, number, ALPHA).tail(is_one_sided=False, df=count - 1)
+        if tail > 0:
+            crossed |= np.abs(mean / error) > -special.stdtrit(count - 1, tail)
+    return float(crossed.mean())
+
+
+def print_bounds(looks: Sequence[int], rules: Sequence[str], studies: int, seed: int) -> None:
+    """Print the error of the bounds alone, without futility."""
+    print(f"| rule | looks | any bound crossed without an effect ({studies:,} studies) |")
+    print("|---|--:|--:|")
+    for spending in rules:
+        for number in looks:
+            error = measure_bounds(number, spending, studies, seed)
+            print(f"| {spending} | {number} | {error:.4f} |", flush=True)
+
+
 def main() -> None:
     """Print the table, and each row as JSON."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -149,7 +191,11 @@ def main() -> None:
     parser.add_argument("--test", default="paired_t")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--bounds", action="store_true", help="only the error of the bounds")
     options = parser.parse_args()
+    if options.bounds:
+        print_bounds(options.looks, options.rules, options.studies, options.seed)
+        return
     print("| rule | looks | effect | supported | contradicted | futile | saved | coverage |")
     print("|---|--:|--:|--:|--:|--:|--:|--:|")
     for spending in options.rules:
