@@ -20,7 +20,7 @@ import numpy as np
 from scipy import special
 
 from fairtrial.arena import LOOKS
-from fairtrial.arena.timing.stats.confidence_sequence import running_intervals
+from fairtrial.core.sequential.confidence_sequence import running_intervals
 
 sys.path.insert(1, str(Path(__file__).resolve().parent.parent / "tests" / "kits"))
 from simulated_clock import (

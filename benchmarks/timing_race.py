@@ -12,9 +12,9 @@ import statistics
 
 from fairtrial.arena import LOOKS, Measurement
 from fairtrial.arena.timing.decision import race
-from fairtrial.arena.timing.stats.alpha_spending import share
 from fairtrial.arena.timing.stats.autocorrelation import session_look
 from fairtrial.arena.timing.stats.sequential import next_look
+from fairtrial.core import alpha_share
 from timing_kit import (
     BASE_PIECES,
     Given,
@@ -99,7 +99,7 @@ def tell(ledger: Ledger) -> None:
         is_whole = row["full_sessions"] == sessions
         best = min(timed, key=lambda name: statistics.fmean(timed[name]))
         raced_s, both_s = row["race_s"], row["race_s"] + row["final_s"]
-        alpha = share(0.05, row["candidates"])
+        alpha = alpha_share(0.05, row["candidates"])
         each_s = statistics.fmean(stop_at(v, alpha) for v in timed.values()) * session_s
         how = "all run" if is_whole else f"{row['full_sessions']} of {sessions} run, scaled"
         estimate = row["estimate"]

@@ -169,3 +169,14 @@ def test_the_demo_runs_a_study_and_ends_with_where_the_results_are(run, tmp_path
 
 def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text("utf-8").split()) <= 1_000
+
+
+def test_the_plan_that_stops_early_is_valid():
+    guide = (ROOT / "docs" / "studies.md").read_text("utf-8")
+    section = guide.partition("### Studies that stop when they know\n")[2]
+    snippet = yaml.safe_load(re.search(r"```yaml\n(.*?)```", section, re.S).group(1))
+    study = yaml.safe_load((ROOT / "examples/prompt-style.yaml").read_text("utf-8"))
+    study |= {"problem_ids": [f"p{number}" for number in range(12)], "problems": {}}
+    study["run_budget"]["replicates"] = 2
+    study["hypotheses"][0]["hypothesis_id"] = "h1"
+    assert validate_study(Study.from_dict({**study, **snippet})) == []

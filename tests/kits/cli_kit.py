@@ -53,6 +53,7 @@ SUMMARY = {
     "failures",
     "planned",
     "skipped",
+    "decided_early",
     "left_out",
     "cost_usd",
     "tokens",

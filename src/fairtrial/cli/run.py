@@ -13,11 +13,12 @@ import click
 from fairtrial.cli.output import json_option, note, print_json, study_argument, warn
 from fairtrial.cli.resume_command import executor_options
 from fairtrial.cli.run_summary import print_outcome
-from fairtrial.core import StudyError
+from fairtrial.core import Event, StudyError
 from fairtrial.study import (
     LEDGER_NAME,
     LedgerReader,
     LoadedStudy,
+    LookFinished,
     OutcomeMonitor,
     RunSettings,
     Study,
@@ -57,12 +58,19 @@ class RunOptions:
             limit=self.limit,
             progress=self._progress_mode(),
             tell=lambda notice: warn([notice]),
+            on_event=print_look,
         )
 
     def _progress_mode(self) -> Literal["bar", "lines", "none"]:
         if self.progress is False:
             return "none"
         return "bar" if sys.stderr.isatty() else "lines"
+
+
+def print_look(event: Event) -> None:
+    """Print a line for each planned look; other events are ignored."""
+    if isinstance(event, LookFinished):
+        note(str(event))
 
 
 _SHARED = [

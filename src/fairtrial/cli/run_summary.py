@@ -50,6 +50,9 @@ def print_outcome(
     _print_errors(results, summary)
     if summary.left_out:
         note(f"{count(summary.left_out, 'result')} of runs that are no longer in the plan left out")
+    if summary.decided_early and not summary.pending:
+        saved = count(summary.decided_early, "planned run")
+        note(f"stopped early: the claims are decided, and {saved} not needed")
     if results.stopped is not None:
         note(STOP_REASONS[results.stopped])
     if summary.pending and not summary.is_running:

@@ -88,6 +88,8 @@ def _print(status: StudyStatus) -> None:
         click.echo(f"  again    {sum(reruns.values()):,} (so far {previous})")
     if summary.skipped:
         click.echo(f"  skipped  {summary.skipped:,}")
+    if summary.decided_early:
+        click.echo(f"  saved    {summary.decided_early:,} (planned looks decided without them)")
     if status.owner is not None:
         click.echo(f"  running  {live.get('running', 0)}")
         if live.get("rate") and not live.get("paused"):
@@ -134,6 +136,6 @@ def _describe_state(status: StudyStatus) -> str:
         paused = ", paused" if status.live.get("paused") else ""
         return f"running{paused} (process {owner.get('pid')} on {owner.get('host')})"
     if not summary.pending:
-        return "finished"
+        return "stopped early: decided" if summary.decided_early else "finished"
     reason = ENDED.get((summary.last_session or {}).get("ended_how", "done"))
     return f"not running ({reason})" if reason else "not running"

@@ -94,6 +94,21 @@ from fairtrial.core.scalars import (
     is_scalar as is_scalar,
     scalar_text as scalar_text,
 )
+from fairtrial.core.sequential.alpha_share import (
+    alpha_share as alpha_share,
+)
+from fairtrial.core.sequential.confidence_sequence import (
+    LEAST_SPREAD as LEAST_SPREAD,
+    half_width as half_width,
+)
+from fairtrial.core.sequential.group_sequential import (
+    conditional_power as conditional_power,
+    nominal_levels as nominal_levels,
+    spent_levels as spent_levels,
+)
+from fairtrial.core.sequential.small_samples import (
+    small_sample_levels as small_sample_levels,
+)
 from fairtrial.core.syntax_checks import (
     RESERVED_PREFIX as RESERVED_PREFIX,
     RESERVED_VARIABLES as RESERVED_VARIABLES,

@@ -31,11 +31,13 @@ from fairtrial.study.design.build import (
 from fairtrial.study.design.doe import (
     generate_doe as generate_doe,
 )
+from fairtrial.study.design.execution_order import (
+    execution_order as execution_order,
+)
 from fairtrial.study.design.runs import (
     AGENT_FACTORS as AGENT_FACTORS,
     PROBLEM_FACTORS as PROBLEM_FACTORS,
     count_runs as count_runs,
-    execution_order as execution_order,
     plan_runs as plan_runs,
 )
 from fairtrial.study.extensions import (
@@ -250,6 +252,9 @@ from fairtrial.study.runner.session_settings import (
 from fairtrial.study.runner.study_status import (
     StudyStatus as StudyStatus,
     read_status as read_status,
+)
+from fairtrial.study.stopping.look_events import (
+    LookFinished as LookFinished,
 )
 from fairtrial.study.tables.bundle import (
     bundle_results as bundle_results,

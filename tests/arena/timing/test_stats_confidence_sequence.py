@@ -8,12 +8,13 @@ from hypothesis import given, settings, strategies as st
 from scipy import integrate, stats as scipy_stats
 
 from fairtrial.arena import LOOKS
-from fairtrial.arena.timing.stats.confidence_sequence import (
+from fairtrial.arena.timing.stats.sequential import nominal_level
+from fairtrial.core import LEAST_SPREAD
+from fairtrial.core.sequential.confidence_sequence import (
     confidence_sequence,
     half_width,
     running_intervals,
 )
-from fairtrial.arena.timing.stats.sequential import LEAST_SPREAD, nominal_level
 
 SLACK = 3
 

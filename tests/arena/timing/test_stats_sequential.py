@@ -11,10 +11,8 @@ from hypothesis import given, settings, strategies as st
 from scipy import stats as scipy_stats
 
 from fairtrial.arena import LOOKS, Sample
-from fairtrial.arena.timing.stats.alpha_spending import share
 from fairtrial.arena.timing.stats.boundaries import LEVELS
 from fairtrial.arena.timing.stats.sequential import (
-    LEAST_SPREAD,
     Claim,
     SessionLook,
     adopt,
@@ -29,6 +27,7 @@ from fairtrial.arena.timing.stats.session_ratio import (
     session_ratio,
     session_statistic,
 )
+from fairtrial.core import LEAST_SPREAD, alpha_share
 
 ROOT = Path(__file__).parents[3]
 OPPOSITE = {Claim.FASTER: Claim.SLOWER, Claim.SLOWER: Claim.FASTER}
@@ -336,12 +335,12 @@ def test_several_benchmarks_give_the_geometric_mean_of_their_speedups():
 
 
 def test_a_family_shares_alpha():
-    assert share(0.05, 1) == 0.05
-    assert share(0.05, 16) * 16 == pytest.approx(0.05)
+    assert alpha_share(0.05, 1) == 0.05
+    assert alpha_share(0.05, 16) * 16 == pytest.approx(0.05)
 
 
 def test_sharing_refuses_what_makes_no_sense():
     with pytest.raises(ValueError, match="count must be 1 or more; got 0"):
-        share(0.05, 0)
+        alpha_share(0.05, 0)
     with pytest.raises(ValueError, match="alpha must be between 0 and 1"):
-        share(1.5, 3)
+        alpha_share(1.5, 3)

@@ -6,14 +6,15 @@ import functools
 import itertools
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import NamedTuple
 
 from fairtrial.core import dump_record
+from fairtrial.study.design.execution_order import execution_order
+from fairtrial.study.design.look_schedule import LookSchedule, schedule_looks
 from fairtrial.study.design.runs import (
     AgentProblemPair,
     count_replicates,
-    execution_order,
     get_agents,
     get_problems,
     make_pairs,
@@ -24,6 +25,8 @@ from fairtrial.study.model.runs import RunSpec
 from fairtrial.study.model.study import Study
 
 CACHED_CONDITIONS = 4_096
+RunCell = tuple[str, str | None]
+"""A condition's id and an agent: the runs that a test takes together."""
 
 
 class PlanCell(NamedTuple):
@@ -60,6 +63,7 @@ class RunPlan:
             end += size
         self._length = end
         self._quotas = self._compute_quotas()
+        self._unneeded: bytearray | None = None
         self._get_pairs = functools.lru_cache(CACHED_CONDITIONS)(self._make_pairs)
 
     def __len__(self) -> int:
@@ -105,8 +109,38 @@ class RunPlan:
         """Return the plan indexes in the order of execution."""
         return execution_order(self.study, self.conditions)
 
+    @functools.cached_property
+    def schedule(self) -> LookSchedule | None:
+        """The planned looks; None if there are none."""
+        return schedule_looks(self.study, self.conditions)
+
+    @functools.cached_property
+    def batches(self) -> array[int]:
+        """For each plan index the number of the first planned look that sees the run."""
+        return self.schedule.batches(self.study, self.conditions) if self.schedule else array("H")
+
+    def leave_out(self, look: int, needed: Set[RunCell] | None) -> None:
+        """Skip the runs after a planned look that no undecided claim needs.
+
+        needed: the conditions and agents that are still needed; None for all
+        """
+        if needed is None:
+            self._unneeded = None
+            return
+        batches = self.batches
+        self._unneeded = bytearray(self._length)
+        for position, condition in enumerate(self._admissible):
+            pairs = self._get_pairs(position)
+            cells = [(condition.condition_id, pair.agent) in needed for pair in pairs]
+            first = self._first_indexes[position]
+            for offset in range(self._sizes[position]):
+                if batches[first + offset] > look and not cells[offset % len(pairs)]:
+                    self._unneeded[first + offset] = 1
+
     def is_skipped(self, plan_index: int) -> bool:
-        """Return whether a balanced `max_runs` leaves out the run at an index."""
+        """Return whether `max_runs` or a planned look leaves out the run at an index."""
+        if self._unneeded is not None and self._unneeded[plan_index]:
+            return True
         if self._quotas is None:
             return False
         position = self._find_condition(plan_index)
@@ -114,8 +148,9 @@ class RunPlan:
 
     @property
     def runnable(self) -> int:
-        """The number of runs without those that a balanced `max_runs` leaves out."""
-        return self._length if self._quotas is None else sum(self._quotas)
+        """The number of runs without those that `max_runs` or planned looks leave out."""
+        kept = self._length if self._quotas is None else sum(self._quotas)
+        return kept - (0 if self._unneeded is None else sum(self._unneeded))
 
     def _find_condition(self, plan_index: int) -> int:
         """Return the position, among the admissible conditions, of a run's condition."""

@@ -17,8 +17,9 @@ class Summary:
 
     counts: the number of runs by status
     failures: the number of failed and broken runs by failure kind
-    planned: how many runs the plan has
+    planned: how many runs are to be done
     skipped: how many more a balanced `max_runs` leaves out
+    decided_early: how many more are not needed, because planned looks decided the claims
     left_out: how many results belong to runs that are no longer in the plan
     cost_usd: the costs of all attempts; for unfinished ones those in their journals
     tokens: the tokens of all attempts, likewise
@@ -37,6 +38,7 @@ class Summary:
     live: Mapping[str, Any] | None
     last_session: Mapping[str, Any] | None
     is_running: bool
+    decided_early: int = 0
 
     @property
     def done(self) -> int:

@@ -35,6 +35,7 @@ from fairtrial.study.ledger.ledger_rows import (
 from fairtrial.study.ledger.ledger_summary import Attempt, Summary, sum_counts
 from fairtrial.study.ledger.lock import owner_of
 from fairtrial.study.ledger.packing import UnreadableError, unpack
+from fairtrial.study.ledger.planned_looks import PLANNED_LOOKS_FACT, LookLog, parse_look_log
 from fairtrial.study.ledger.schema import LEDGER_NAME, REMOVED, SESSION_COLUMNS
 from fairtrial.study.ledger.sqlite_errors import damaged, explained
 from fairtrial.study.model.conditions import Condition
@@ -136,7 +137,16 @@ class LedgerReader:
     @cached_property
     def plan(self) -> RunPlan:
         """The plan: all runs in plan order."""
-        return RunPlan(self.study, self.conditions)
+        plan = RunPlan(self.study, self.conditions)
+        self.look_log().apply(plan)
+        return plan
+
+    def look_log(self) -> LookLog:
+        """Return the planned looks that were made."""
+        try:
+            return parse_look_log(self.fact(PLANNED_LOOKS_FACT))
+        except (ValueError, TypeError, KeyError) as error:
+            raise damaged(self.path, f"the planned looks can't be read: {error}") from error
 
     @cached_property
     def order(self) -> array[int]:
@@ -309,11 +319,13 @@ class LedgerReader:
         unreported = unreported_payments(self.connection, self.path)
         budget, length = self.study.run_budget, len(self.order) - self.order.count(REMOVED)
         planned = min(length, budget.max_runs or length) if budget.is_balanced else length
+        decided_early = self.look_log().skipped
         return Summary(
             counts=sum_counts((status, number) for (status, _), number in counts.items()),
             failures=sum_counts((kind, number) for (_, kind), number in counts.items() if kind),
-            planned=planned,
+            planned=planned - decided_early,
             skipped=length - planned,
+            decided_early=decided_early,
             left_out=removed.total(),
             cost_usd=sum(row[3] for row in rows) + sum(paid.cost_usd for *_, paid in unreported),
             tokens=int(sum(row[4] for row in rows)) + sum(paid.tokens for *_, paid in unreported),

@@ -25,9 +25,9 @@ CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 -- 'study' and 'folder'; 'print': the study's fingerprint; 'order': for each execution index the
 -- plan index, as 32-bit numbers; 'amendments', 'first study', 'first conditions', 'changes' and
 -- 'code changes' (see amendments.py), 'lock' (study_lock.py), 'earlier folders' (the file of that
--- name); 'live': the current progress, updated with every commit. In all tables, `turn` is the
--- execution index and `place` the position in plan order: these names stay, so that older files
--- open.
+-- name), 'planned looks' (planned_looks.py); 'live': the current progress, updated with every
+-- commit. In all tables, `turn` is the execution index and `place` the position in plan order:
+-- these names stay, so that older files open.
 CREATE TABLE conditions (place INTEGER PRIMARY KEY, data BLOB NOT NULL);
 CREATE TABLE sessions (
     session INTEGER PRIMARY KEY, started_at TEXT, ended_at TEXT, ended_how TEXT,

@@ -56,6 +56,9 @@ class HypothesisTest:
     losses: how runs without a value bear on the verdict; None if there are none
     aliases: effects that the runs can't tell from the tested one
     by_problem: the effect in each problem, if there are several
+    look, looks: for a claim with planned looks: the look whose runs were tested (0 before the
+        first), and the number of looks; the interval is then a repeated confidence interval
+    level: the level that the p value is compared with at that look
     """
 
     hypothesis_id: str
@@ -101,6 +104,9 @@ class HypothesisTest:
     by_problem: tuple[ProblemEffect, ...] = ()
     confidence: float = CONFIDENCE
     bound: float | None = None
+    look: int | None = None
+    looks: int | None = None
+    level: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as plain data."""

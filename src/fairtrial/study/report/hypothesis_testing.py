@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
+from fairtrial.study.design.look_schedule import schedule_looks
 from fairtrial.study.hypotheses.planned_tests import DEFAULT_TEST
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.hypotheses import AnalysisPlan, Hypothesis
@@ -12,6 +14,7 @@ from fairtrial.study.model.runs import RunResult
 from fairtrial.study.model.study import Study
 from fairtrial.study.report.confounding import allow_for_aliases
 from fairtrial.study.report.hypothesis_test import HypothesisTest
+from fairtrial.study.report.look_levels import LookLevel, adjust_at_look, find_look_level
 from fairtrial.study.report.losses import (
     SecondVerdict,
     fix_margin,
@@ -22,6 +25,7 @@ from fairtrial.study.report.losses import (
 from fairtrial.study.report.lost_runs import LostRuns
 from fairtrial.study.report.run_table import RunTable, collect_run_table
 from fairtrial.study.report.samples import select_sample
+from fairtrial.study.report.sequential_testing import run_at_looks
 from fairtrial.study.report.standing import apply_standings
 from fairtrial.study.report.test_execution import run_test
 from fairtrial.study.report.test_families import Adjustment, TestOutcome, adjust_families
@@ -30,6 +34,9 @@ from fairtrial.study.report.test_requests import TestRequest, request_tests
 from fairtrial.study.report.test_verdicts import judge
 from fairtrial.study.stats.finding import UntestableError, suppress_warnings
 from fairtrial.study.stats.test_names import find_test, suggest_test
+
+Adjust = Callable[[Sequence[TestOutcome]], list[Adjustment | None]]
+"""Adjusts the p values of tests for the number of tests, or of planned looks."""
 
 
 def judge_hypotheses(
@@ -46,17 +53,73 @@ def judge_hypotheses(
 
 def judge_table(table: RunTable) -> list[HypothesisTest]:
     """Test every hypothesis of a study whose results are in a run table."""
-    hypotheses = {hypothesis.hypothesis_id: hypothesis for hypothesis in table.study.hypotheses}
     outcomes: list[TestOutcome] = []
     planned: set[str] = set()
     for plan in table.study.analysis_plans:
-        names = [name for name in dict.fromkeys(plan.hypothesis_ids) if name in hypotheses]
-        planned.update(names)
-        outcomes += _run_plan(table, plan, [hypotheses[name] for name in names])
+        planned.update(plan.hypothesis_ids)
+        outcomes += _run_plan(table, plan, _list_claims(plan, table.study))
     for hypothesis in table.study.hypotheses:
         if hypothesis.hypothesis_id not in planned:
             outcomes += _run_tests(table, None, hypothesis, DEFAULT_TEST, decides=True)
-    return apply_standings(table, _judge_outcomes(outcomes), judge_table)
+    tests = _judge_outcomes(outcomes)
+    for plan in table.study.analysis_plans:
+        if plan.stopping is not None:
+            claims = _list_claims(plan, table.study)
+            tests = [*run_at_looks(table, plan, claims, _run_deciding_test), *tests]
+    return apply_standings(table, tests, judge_table)
+
+
+def judge_at_look(table: RunTable, number: int) -> list[HypothesisTest]:
+    """Test the claims that have planned looks, at the levels of one of these looks.
+
+    table: the runs that the look sees
+    """
+    schedule = schedule_looks(table.study, table.conditions)
+    assert schedule is not None
+    tests: list[HypothesisTest] = []
+    for plan in table.study.analysis_plans:
+        if plan.stopping is not None:
+            level = find_look_level(table.study, table.conditions, schedule, plan, number)
+            tests += _run_deciding_test(table, plan, _list_claims(plan, table.study), level)
+    return tests
+
+
+def _list_claims(plan: AnalysisPlan, study: Study) -> list[Hypothesis]:
+    """Return the hypotheses of a plan that the study has."""
+    hypotheses = {hypothesis.hypothesis_id: hypothesis for hypothesis in study.hypotheses}
+    names = dict.fromkeys(plan.hypothesis_ids)
+    return [hypotheses[name] for name in names if name in hypotheses]
+
+
+def _run_deciding_test(
+    table: RunTable,
+    plan: AnalysisPlan,
+    hypotheses: Sequence[Hypothesis],
+    look: LookLevel | None,
+) -> list[HypothesisTest]:
+    """Run the first test of a plan, at the levels of a planned look if one is given."""
+    outcomes = [
+        outcome
+        for hypothesis in hypotheses
+        for outcome in _run_tests(table, plan, hypothesis, plan.tests[0], decides=True)
+    ]
+    if look is None:
+        return _judge_outcomes(outcomes)
+    restated = [
+        replace(outcome, result=outcome.result and look.restate_details(outcome.result))
+        for outcome in outcomes
+    ]
+    tests = []
+    for outcome, test in zip(
+        outcomes, _judge_outcomes(restated, partial(adjust_at_look, look)), strict=True
+    ):
+        if outcome.result is not None:
+            level = look.p_level(outcome.request, outcome.result)
+            test = replace(test, level=level)
+            if not level:  # nothing can be decided at this look: its intervals are infinite
+                test = replace(test, interval=None, bounds=None, bound=None)
+        tests.append(test)
+    return tests
 
 
 def _run_plan(
@@ -65,6 +128,8 @@ def _run_plan(
     """Run all tests of a plan, hypothesis by hypothesis."""
     for hypothesis in hypotheses:
         for position, name in enumerate(dict.fromkeys(plan.tests)):
+            if position == 0 and plan.stopping is not None:
+                continue  # tested at its looks
             yield from _run_tests(table, plan, hypothesis, name, decides=position == 0)
 
 
@@ -95,16 +160,18 @@ def _try_test(request: TestRequest, test_name: str, *, decides: bool) -> TestOut
         return TestOutcome(request, test_name, decides, sample, None, str(error))
 
 
-def _judge_outcomes(outcomes: Sequence[TestOutcome]) -> list[HypothesisTest]:
-    """Return the records of tests with their verdicts; p values are adjusted by family."""
+def _judge_outcomes(
+    outcomes: Sequence[TestOutcome], adjust: Adjust = adjust_families
+) -> list[HypothesisTest]:
+    """Return the records of tests with their verdicts; p values are adjusted, by family."""
     return [
-        _judge_outcome(outcomes, index, adjustment)
-        for index, adjustment in enumerate(adjust_families(outcomes))
+        _judge_outcome(outcomes, index, adjustment, adjust)
+        for index, adjustment in enumerate(adjust(outcomes))
     ]
 
 
 def _judge_outcome(
-    outcomes: Sequence[TestOutcome], index: int, adjustment: Adjustment | None
+    outcomes: Sequence[TestOutcome], index: int, adjustment: Adjustment | None, adjust: Adjust
 ) -> HypothesisTest:
     """Return the record of one of some tests; not tested without an adjusted p value."""
     outcome = outcomes[index]
@@ -121,19 +188,20 @@ def _judge_outcome(
     )
     verdict, why = judge(outcome.request, outcome.result, p, p_opposite, alpha=alpha)
     test = replace(set_intervals(test, outcome, alpha), verdict=verdict, why=why)
-    test = _allow_for_losses(test, outcomes, index)
+    test = _allow_for_losses(test, outcomes, index, adjust)
     test = allow_for_aliases(test, outcome.sample)
     test = _add_order(test, outcome.request.table)
     return mark_exploratory(outcome.request, test)
 
 
 def _allow_for_losses(
-    test: HypothesisTest, outcomes: Sequence[TestOutcome], index: int
+    test: HypothesisTest, outcomes: Sequence[TestOutcome], index: int, adjust: Adjust
 ) -> HypothesisTest:
     """Qualify the verdict of a test by its lost runs.
 
-    outcomes: all tests, whose p values are adjusted by family
+    outcomes: all tests whose p values are adjusted together
     index: the place of this test among them
+    adjust: adjusts their p values
     """
     outcome = outcomes[index]
     result, sample = outcome.result, outcome.sample
@@ -147,7 +215,7 @@ def _allow_for_losses(
         request = fix_margin(replace(outcome.request, table=table), result)
         second = _try_test(request, outcome.test_name, decides=outcome.decides)
         changed = [*outcomes[:index], second, *outcomes[index + 1 :]]
-        adjustment = adjust_families(changed)[index]
+        adjustment = adjust(changed)[index]
         if second.result is None or adjustment is None:
             return None
         judged = judge(

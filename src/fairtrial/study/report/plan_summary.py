@@ -30,6 +30,7 @@ from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.study import Study
 from fairtrial.study.power.hypothesis_power import HypothesisPower, hypothesis_power
 from fairtrial.study.power.power_curve import PowerCurve, power_curves
+from fairtrial.study.stopping.look_plan import LookPlan, plan_looks
 from fairtrial.study.tables.canonical import (
     PLAN_COLUMNS,
     condition_columns,
@@ -87,6 +88,11 @@ class PlanSummary:
     def power_curves(self) -> list[PowerCurve]:
         """The power against the number of problems and of replicates, for each hypothesis."""
         return power_curves(self.study, self.conditions)
+
+    @cached_property
+    def looks(self) -> LookPlan | None:
+        """The planned looks, if the study may stop early."""
+        return plan_looks(self.study, self.conditions, self.power)
 
     @cached_property
     def warnings(self) -> list[str]:
@@ -152,6 +158,7 @@ class PlanSummary:
             "aliasing": self.aliasing and self.aliasing.to_dict(),
             "tests": [test.to_dict() for test in self.tests],
             "power": [power.to_dict() for power in self.power],
+            "looks": None if self.looks is None else self.looks.to_dict(),
             "condition_table": list(condition_rows(self.study, self.conditions)),
         }
 

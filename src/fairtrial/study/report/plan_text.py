@@ -23,6 +23,7 @@ from fairtrial.study.report.markdown_text import format_count
 from fairtrial.study.report.plan_line import LABEL_WIDTH, PlanLine
 from fairtrial.study.report.plan_summary import PlanSummary
 from fairtrial.study.report.power_text import power_lines
+from fairtrial.study.stopping.look_plan import LookPlan
 
 SHOWN_CONDITIONS = 16
 SHOWN_LOST_CELLS = 5
@@ -156,6 +157,9 @@ def _detail_lines(plan: PlanSummary) -> Iterator[PlanLine]:
     for power in plan.power:
         yield PlanLine()
         yield from power_lines(power, plan.replicates)
+    if plan.looks is not None:
+        yield PlanLine()
+        yield from _look_lines(plan.looks)
     unstated = [h.hypothesis_id for h in study.hypotheses if h.minimum_effect_of_interest is None]
     if unstated:
         yield PlanLine()
@@ -243,3 +247,21 @@ def _format_test(test: PlannedTest) -> str:
         kind = "exploratory, " if test.is_exploratory else ""
         parts.append(f"{kind}plan {test.analysis_plan_id}")
     return "; ".join(parts)
+
+
+def _look_lines(looks: LookPlan) -> Iterator[PlanLine]:
+    units = ", ".join(f"{units:,}" for units in looks.units)
+    runs = ", ".join(f"{runs:,}" for runs in looks.runs)
+    bounds = ", ".join(f"{level:.2g}" for level in looks.levels)
+    head = f"looks    {len(looks.units)}, after {units} {looks.unit} ({runs} runs)"
+    yield PlanLine(f"{head}; {looks.spending}", 0, LABEL_WIDTH)
+    yield PlanLine(f"decided if p ({looks.sides}) is below {bounds}", LABEL_WIDTH, LABEL_WIDTH)
+    expected = [f"{_format_saving(looks.without_effect, looks.runs[-1])} if no claim holds"]
+    if looks.with_effect is not None:
+        saving = _format_saving(looks.with_effect, looks.runs[-1])
+        expected.append(f"{saving} at the smallest effects of interest")
+    yield PlanLine(f"expected runs: {'; '.join(expected)}", LABEL_WIDTH, LABEL_WIDTH)
+
+
+def _format_saving(expected: float, planned: int) -> str:
+    return f"{expected:,.0f} of {planned:,} ({1 - expected / planned:.0%} saved)"

@@ -15,6 +15,7 @@ from fairtrial.study.report.codebook import codebook_text
 from fairtrial.study.report.deviations import deviation_lines
 from fairtrial.study.report.flow import trace_study
 from fairtrial.study.report.hypothesis_testing import judge_table
+from fairtrial.study.report.looks_section import looks_facts, looks_text
 from fairtrial.study.report.markdown_text import escape_markdown, format_list
 from fairtrial.study.report.methods_section import methods_text, setting_lines
 from fairtrial.study.report.run_table import collect_run_table
@@ -57,6 +58,8 @@ def full_report(
         parts += ["## Tests", VERDICT_GUIDE, render_tests(tests)]
     if sensitivity := render_sensitivity(compare_analyses(data, tests)):
         parts.append(sensitivity)
+    if looks := looks_text(data):
+        parts += ["## Interim looks", looks]
     parts += [methods_text(study, conditions)]
     setting = [*setting_lines(data)]
     if setting:
@@ -65,6 +68,8 @@ def full_report(
     text = (
         format_list(deviations)
         if deviations
+        else "There are none: the planned looks ended the study."
+        if data.decided_early
         else "There are none: every planned run and test was made."
     )
     parts += ["### Deviations from the plan", text]
@@ -103,6 +108,7 @@ def report_facts(
         "lock": None if lock is None else lock.to_dict(),
         "tests": [test.to_dict() for test in tests],
         "sensitivity": [table.to_dict() for table in compare_analyses(data, tests)],
+        "looks": looks_facts(data),
     }
 
 

@@ -9,10 +9,11 @@ import copy
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from fairtrial.study.design.look_schedule import LookSchedule, schedule_looks
 from fairtrial.study.design.run_plan import RunPlan
 from fairtrial.study.extensions import extensions
 from fairtrial.study.hypotheses.groups import Variable
@@ -24,6 +25,7 @@ from fairtrial.study.ledger.first_results import (
     read_first_plan,
     take_claims,
 )
+from fairtrial.study.ledger.planned_looks import LookLog
 from fairtrial.study.ledger.reader import LedgerReader
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.hypotheses import OutcomeSpec
@@ -129,6 +131,8 @@ class RunTable:
     history: how the runs came about; None without a ledger
     original: the first results of the first plan, with the first claims, if these or the data were
         changed later and the results are still there
+    look_log: the planned looks that were made; None without a ledger
+    look_tables: the runs that each of those looks saw which were the last for some claim
     notes: readers of extensions that add notes to the report
     broken: the broken runs
     order: when the subjects of repeated measures had their treatments
@@ -158,6 +162,8 @@ class RunTable:
         self.spent: Spending | None = None
         self.history: RunHistory | None = None
         self.original: RunTable | None = None
+        self.look_log: LookLog | None = None
+        self.look_tables: dict[int, RunTable] = {}
         self.notes = [extension.report_notes() for extension in extensions()]
         self.broken: list[RunCell] = []
         self.order = SubjectOrder(study)
@@ -261,6 +267,7 @@ class RunTable:
     def pending(self) -> int:
         """The number of planned runs that are not done yet."""
         excluded = self.totals.statuses[str(RunStatus.BROKEN)] + self.skipped
+        excluded += self.decided_early
         return max(0, (self.totals.planned or 0) + self._left_out - len(self) - excluded)
 
     @property
@@ -268,6 +275,11 @@ class RunTable:
         """The number of runs that a balanced `max_runs` leaves out."""
         # A ledger has no results of such runs; results from elsewhere may list them.
         return max(self._left_out, self.totals.statuses[str(RunStatus.SKIPPED)])
+
+    @property
+    def decided_early(self) -> int:
+        """The number of planned runs that are not needed, because planned looks decided."""
+        return 0 if self.look_log is None else self.look_log.skipped
 
     def values(self, name: str) -> Values:
         """Return the values of an outcome or covariate; NaN where a run has none."""
@@ -354,8 +366,16 @@ def collect_run_table(
         table.history = read_history(run_results.reader)
         table.spent = Spending.from_summary(run_results.reader.summary())
         table.original = _collect_original(run_results.reader, table.record)
+        table.look_log = run_results.reader.look_log()
+    schedule = _add_look_tables(table)
     for result in run_results:
         table.add(result)
+        if schedule is not None and result.run_spec is not None:
+            spec = result.run_spec
+            batch = schedule.batch(spec.problem_spec_ref, spec.replicate)
+            for number, seen in table.look_tables.items():
+                if batch <= number:
+                    seen.add(result)
     return table
 
 
@@ -384,6 +404,20 @@ def _collect_original(reader: LedgerReader, record: ClaimHistory) -> RunTable | 
         if result.run_id not in left_out:
             table.add(result)
     return table
+
+
+def _add_look_tables(table: RunTable) -> LookSchedule | None:
+    """Add an empty table for each look that was the last for some claim; None if there is none."""
+    log = table.look_log
+    schedule = schedule_looks(table.study, table.conditions)
+    if log is None or schedule is None or not log.looks or log.is_void:
+        return None
+    if log.signature != schedule.signature(table.study, table.conditions):
+        table.look_log = replace(log, is_void=True)
+        return None
+    numbers = {number for number, _ in log.last_tests().values()}
+    table.look_tables = {number: RunTable(table.study, table.conditions) for number in numbers}
+    return schedule
 
 
 def _other_columns(study: Study) -> list[str]:

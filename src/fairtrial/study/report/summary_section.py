@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from fairtrial.core import StudyError
 from fairtrial.study.design.build import build_design
+from fairtrial.study.design.look_schedule import schedule_looks
 from fairtrial.study.design.runs import AGENT_FACTORS
 from fairtrial.study.ledger.ledger_summary import spell_cost
 from fairtrial.study.model.conditions import Condition
@@ -94,6 +95,11 @@ def _lead_line(data: RunTable) -> str:
 
 
 def _interim_warning(data: RunTable) -> str:
+    if schedule_looks(data.study, data.conditions) is not None:
+        return (
+            f"**Not finished**: {len(data):,} of {data.totals.planned:,} runs are done. Claims are "
+            "decided at the planned looks only; this report is none of them."
+        )
     done = f"{len(data):,} of {data.totals.planned:,} runs"
     return (
         f"**An interim look**, at {done}. Don't decide by it whether to go on: stopping as soon as "
@@ -108,6 +114,8 @@ def _run_lines(data: RunTable) -> Iterator[str]:
     yield f"results: {totals.total:,}" + (f" ({statuses})" if statuses else "")
     if data.pending:
         yield f"planned and not done yet: {data.pending:,}"
+    if data.decided_early:
+        yield f"planned and not needed, as planned looks had decided: {data.decided_early:,}"
     if totals.failures:
         kinds = ", ".join(f"{n:,} {kind}" for kind, n in totals.failures.most_common())
         yield f"why runs did not succeed: {kinds}"

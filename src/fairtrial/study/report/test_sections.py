@@ -48,7 +48,9 @@ def _verdict_line(test: HypothesisTest, names_plan: bool, is_interim: bool) -> s
     hypothesis = f"{format_code(test.hypothesis_id)} {escape_markdown(test.label)}"
     subject = f"{format_code(test.outcome)}{_by_variables(test)}"
     subject += f", plan {format_code(test.analysis_plan_id)}" if names_plan else ""
-    so_far = " so far" if is_interim and test.verdict is not TestVerdict.NOT_TESTED else ""
+    is_decided = test.look is not None and test.verdict is not TestVerdict.INCONCLUSIVE
+    is_preliminary = is_interim and not is_decided
+    so_far = " so far" if is_preliminary and test.verdict is not TestVerdict.NOT_TESTED else ""
     line = f"{hypothesis}: **{test.verdict}{so_far}** ({subject}): {escape_markdown(test.why)}"
     results = "; ".join(_short_results(test))
     return f"{line}. {results}." if results else f"{line}."
@@ -186,7 +188,8 @@ def _test_lines(test: HypothesisTest) -> Iterator[str]:
     yield f"test: {escape_markdown(test.method)}; unit: {escape_markdown(test.unit)}"
     if test.estimate is not None:
         level, bound = _confidence_text(test), _bound_text(test)
-        interval = f", {level} CI {format_interval(test.interval)}" if test.interval else ""
+        kind = f"{level} CI" if test.look is None else "95% repeated CI"
+        interval = f", {kind} {format_interval(test.interval)}" if test.interval else ""
         interval = f", {bound} with {level} confidence" if bound else interval
         size = f"{escape_markdown(test.difference)} = {format_signed(test.estimate)}{interval}"
         yield f"{escape_markdown(test.estimate_of)}: {size}"
@@ -196,6 +199,9 @@ def _test_lines(test: HypothesisTest) -> Iterator[str]:
         share = f"{test.policy} over {test.family} tests"
         p += f"; after {share}: p {format_p(test.p_adjusted)}"
     yield f"{test.statistic_name}{df} = {format_number(test.statistic)}, {p}"
+    if test.look:
+        bound = format_number(test.level)
+        yield f"planned look {test.look} of {test.looks}: supported if p is below {bound}"
     if test.effect_size is not None:
         interval = (
             f", 95% CI {format_interval(test.effect_interval)}" if test.effect_interval else ""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from fairtrial.study.design.run_plan import RunPlan
 from fairtrial.study.model.runs import Assignment, RunSpec
 from fairtrial.study.model.study import AgentBinding
+from fairtrial.study.runner.look_gate import LookGate
 
 PAUSE_S = 0.2
 LONGEST_WAIT_S = 60.0
@@ -65,6 +66,7 @@ class AssignmentFeed:
         *,
         timeout_s: float | None = None,
         agents: Mapping[str, AgentBinding] | None = None,
+        gate: LookGate | None = None,
         next_attempt: Callable[[int], int] = lambda execution_index: 1,
         read_journal: Callable[[RunSpec], tuple[bytes, ...]] = lambda spec: (),
         clock: Callable[[], float] = time.monotonic,
@@ -72,6 +74,8 @@ class AssignmentFeed:
         self._plan, self._order, self._pending = plan, order, pending
         self._timeout_s, self._next_attempt, self._clock = timeout_s, next_attempt, clock
         self._read_journal = read_journal
+        self._gate = gate
+        self._waiting: int | None = None
         self._limits = {
             name: AgentLimit(binding, clock)
             for name, binding in (agents or {}).items()
@@ -120,11 +124,43 @@ class AssignmentFeed:
         due = self._clock() + min(wait_s, LONGEST_WAIT_S)
         heapq.heappush(self._retries, (due, next(self._count), retry))
 
+    @property
+    def is_at_gate(self) -> bool:
+        """Whether nothing is under way, and nothing may start before the next planned look."""
+        if self.in_flight or self._retries or any(self._postponed.values()):
+            return False
+        self._waiting = self._next_pending()
+        is_open = self._waiting is not None and self._is_open(self._waiting)
+        return not is_open
+
+    def _next_pending(self) -> int | None:
+        """Return the next run to start; None at the end. Runs that looks made needless are left."""
+        execution_index, self._waiting = self._waiting, None
+        while execution_index is None or self._is_needless(execution_index):
+            execution_index = next(self._pending, None)
+            if execution_index is None:
+                return None
+        return execution_index
+
+    def _next_open(self) -> int | None:
+        """Return the next run to start; None at the end, and if it has to wait for a look."""
+        execution_index = self._next_pending()
+        if execution_index is not None and not self._is_open(execution_index):
+            self._waiting, execution_index = execution_index, None
+        return execution_index
+
+    def _is_needless(self, execution_index: int) -> bool:
+        return self._gate is not None and self._plan.is_skipped(self._order[execution_index])
+
+    def _is_open(self, execution_index: int) -> bool:
+        return self._gate is None or self._gate.is_open(execution_index)
+
     def _wait(self, wait_s: float) -> float | None:
         if wait_s < float("inf"):
             return wait_s
-        # Postponed assignments wait for a run that is under way.
-        return PAUSE_S if any(self._postponed.values()) else None
+        # Postponed assignments, and those after a planned look, wait for runs that are under way.
+        is_waiting = self._waiting is not None or any(self._postponed.values())
+        return PAUSE_S if is_waiting else None
 
     def _due_retry(self) -> tuple[Assignment | None, float]:
         while self._retries:
@@ -139,7 +175,7 @@ class AssignmentFeed:
         return None, float("inf")
 
     def _next_unlimited_run(self) -> tuple[Assignment | None, float]:
-        execution_index = next(self._pending, None)
+        execution_index = self._next_open()
         return (
             (None, float("inf"))
             if execution_index is None
@@ -155,7 +191,7 @@ class AssignmentFeed:
                     return postponed.popleft(), 0.0
                 wait_s = min(wait_s, limit_s)
         while sum(map(len, self._postponed.values())) < MAX_POSTPONED:
-            execution_index = next(self._pending, None)
+            execution_index = self._next_open()
             if execution_index is None:
                 break
             assignment = self._assign(execution_index)

@@ -32,6 +32,7 @@ from fairtrial.study.runner.assignment_feed import AssignmentFeed
 from fairtrial.study.runner.bindings import Bindings
 from fairtrial.study.runner.control import ControlFile
 from fairtrial.study.runner.ledger_setup import make_attempt_counter, select_runs, store_plan
+from fairtrial.study.runner.look_gate import LookGate, open_gate
 from fairtrial.study.runner.output_folder import lock_output_folder
 from fairtrial.study.runner.payment_tracker import PaymentTracker
 from fairtrial.study.runner.preparation import PreparedStudy, prepare
@@ -134,17 +135,20 @@ def execute_study(study: Study, settings: RunSettings) -> Results:
         )
         reader = LedgerReader(ledger.connection, ledger.path).with_plan(prepared.plan)
         journals = JournalStore(ledger)
+        gate = open_gate(ledger, prepared.plan, order, is_pilot=settings.only is not None)
+        selected = select_runs(ledger, prepared.plan, order, settings)
         feed = AssignmentFeed(
             prepared.plan,
             order,
-            select_runs(ledger, prepared.plan, order, settings),
+            selected if gate is None else gate.sort(selected),
+            gate=gate,
             timeout_s=prepared.study.run_budget.timeout_s,
             agents=prepared.study.agents,
             next_attempt=make_attempt_counter(ledger),
             read_journal=journals.entries,
         )
         stop = _run_loop(
-            prepared, settings, ledger, PaymentTracker(journals), feed, control, folder
+            prepared, settings, ledger, PaymentTracker(journals), feed, control, folder, gate
         )
         if settings.tables:
             forms = {"sqlite": settings.include_sqlite, "parquet": settings.include_parquet}
@@ -203,6 +207,7 @@ def _run_loop(
     feed: AssignmentFeed,
     control: ControlFile,
     folder: Path,
+    gate: LookGate | None,
 ) -> Stop | None:
     """Run one session; returns why it ended early, or None."""
     study, executor = prepared.study, prepared.executor
@@ -229,6 +234,8 @@ def _run_loop(
             budget=study.run_budget,
             retry_wait_s=settings.retry_wait_s,
             on_committed=make_result_callback(reader, settings, progress),
+            gate=gate,
+            on_event=settings.on_event,
             progress=progress,
         )
         session.ended_how = loop.run(executor, prepared.slots) or "done"

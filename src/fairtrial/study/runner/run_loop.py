@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Literal
 
-from fairtrial.core import LedgerError
+from fairtrial.core import Emit, LedgerError, ignore_event
 from fairtrial.study.ledger.packing import pack
 from fairtrial.study.ledger.writer import COMMIT_S, Ledger
 from fairtrial.study.model.runs import (
@@ -28,6 +28,7 @@ from fairtrial.study.protocols import Executor, Work
 from fairtrial.study.runner.assignment_feed import AssignmentFeed
 from fairtrial.study.runner.control import ControlFile, Interrupts
 from fairtrial.study.runner.inline import InlineWork
+from fairtrial.study.runner.look_gate import LookGate
 from fairtrial.study.runner.payment_tracker import PaymentTracker
 from fairtrial.study.runner.progress import Progress, ProgressCounts
 
@@ -57,6 +58,8 @@ class RunLoop:
     budget: the limits of the study
     retry_wait_s: how long to wait before a broken run is retried; doubles each time
     on_committed: called with the execution index of each result, once it is committed
+    gate: makes the planned looks; None if there are none
+    on_event: receives an event after each look
     stop: why the session ends early
     """
 
@@ -70,6 +73,8 @@ class RunLoop:
     budget: RunBudget
     retry_wait_s: float = 1.0
     on_committed: Callable[[int], None] | None = None
+    gate: LookGate | None = None
+    on_event: Emit = ignore_event
     stop: Stop | None = None
 
     def __post_init__(self) -> None:
@@ -91,6 +96,7 @@ class RunLoop:
                 work = self.work
                 if is_inline:
                     work = InlineWork(work, interrupts, self.payments)
+                self._make_due_looks()
                 while True:
                     try:
                         reports = executor.execute(work, self.feed, slots)
@@ -136,10 +142,24 @@ class RunLoop:
                     if is_inline and isinstance(report, Emitted):
                         continue  # its run is over, and its result comes next
                     break
+                self._make_due_looks()
         finally:
             close = getattr(reports, "close", None)
             if close is not None:
                 close()
+
+    def _make_due_looks(self) -> None:
+        """Make the planned looks whose runs are all done; the runs after them may start then."""
+        while self.gate is not None and self.gate.next_look is not None and self.feed.is_at_gate:
+            self.ledger.commit()
+            self._count_committed()
+            event = self.gate.make_due_look()
+            if event is None:  # this session does only a part of its runs
+                self.feed.is_stopped = True
+                return
+            self.counts.total -= event.look.skipped
+            with self.progress.hidden_bar():
+                self.on_event(event)
 
     def _commit_and_count(self) -> None:
         """Commit and count at once: the next run may occupy this thread as long as the last one."""

@@ -126,7 +126,7 @@ def done_plan_indices(reader: LedgerReader) -> Sequence[int]:
 def add_skipped(
     plan: RunPlan, done: Sequence[int], results: Iterator[RunResult]
 ) -> Iterator[RunResult]:
-    """Yield results in plan order, with a `skipped` result for each run that `max_runs` excludes.
+    """Yield results in plan order, with a `skipped` result for each run that is left out.
 
     done: plan indices of the results
     """

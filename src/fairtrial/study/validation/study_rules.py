@@ -27,6 +27,7 @@ from fairtrial.study.design.runs import (
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.study import Study
 from fairtrial.study.validation.references import find_dangling_references
+from fairtrial.study.validation.stopping_rules import find_stopping_mistakes
 
 RESERVED_COLUMNS = frozenset(
     {
@@ -77,6 +78,7 @@ def find_study_mistakes(
         find_dependency_mistakes,
         _find_constraint_mistakes,
         find_repeated_names,
+        find_stopping_mistakes,
     ]
     mistakes = list(itertools.chain.from_iterable(check(study) for check in checks))
     make_design(study.design_spec, mistakes)

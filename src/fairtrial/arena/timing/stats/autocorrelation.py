@@ -29,13 +29,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fairtrial.arena.timing.stats.sequential import (
-    LEAST_SPREAD,
     LOOKS,
     SessionLook,
     claim,
     interim_look,
     intervals,
 )
+from fairtrial.core import LEAST_SPREAD
 
 if TYPE_CHECKING:
     from fairtrial.arena.timing.stats.arrays import Values

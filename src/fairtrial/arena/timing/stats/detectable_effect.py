@@ -27,7 +27,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fairtrial.arena.timing.stats.autocorrelation import widening
-from fairtrial.arena.timing.stats.sequential import LEAST_SPREAD, LOOKS, Claim, nominal_level
+from fairtrial.arena.timing.stats.sequential import LOOKS, Claim, nominal_level
+from fairtrial.core import LEAST_SPREAD
 
 if TYPE_CHECKING:
     from fairtrial.arena.timing.stats.arrays import Values

@@ -41,9 +41,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from fairtrial.arena.timing.stats.alpha_spending import share
 from fairtrial.arena.timing.stats.race_field import Field, RunnerState, Standing
 from fairtrial.arena.timing.stats.sequential import LOOKS, Claim
+from fairtrial.core import alpha_share
 
 
 class RaceEnd(StrEnum):
@@ -93,7 +93,7 @@ class Race:
         self._winner: int | None = None
         self._ending: RaceEnd | None = None
         for _ in range(count):
-            self._field.add(share(alpha, count))
+            self._field.add(alpha_share(alpha, count))
         self._decide()
 
     @property

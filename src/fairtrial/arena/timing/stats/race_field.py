@@ -21,12 +21,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import fmean
 
-from fairtrial.arena.timing.stats.sequential import (
-    LEAST_SPREAD,
-    SessionLook,
-    interim_look,
-    nominal_level,
-)
+from fairtrial.arena.timing.stats.sequential import SessionLook, interim_look, nominal_level
+from fairtrial.core import LEAST_SPREAD
 
 
 class RunnerState(StrEnum):

@@ -28,19 +28,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from fairtrial.arena.timing.stats.boundaries import LEVELS
+from fairtrial.core import LEAST_SPREAD
 
 if TYPE_CHECKING:
     from fairtrial.arena.timing.stats.arrays import Values
 
 LOOKS = (6, 10, 16, 24, 34, 46)
 """The numbers of sessions with an interim look."""
-
-LEAST_SPREAD = 1e-4
-"""The smallest standard deviation of sessions that is assumed (0.01 %), whatever was measured.
-
-Two pairs of fresh processes with the same time to the last digit are luck, a coarse clock or a
-simulated one. No real machine has so little noise, so this only makes intervals wider.
-"""
 
 
 class Claim(StrEnum):

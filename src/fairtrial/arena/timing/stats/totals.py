@@ -25,7 +25,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fairtrial.arena.model.timings import Estimate
-from fairtrial.arena.timing.stats.sequential import LEAST_SPREAD, LOOKS
+from fairtrial.arena.timing.stats.sequential import LOOKS
+from fairtrial.core import LEAST_SPREAD
 
 if TYPE_CHECKING:
     from fairtrial.arena.timing.stats.arrays import Values

@@ -9,7 +9,7 @@ Reference: Bonferroni (1936), Pubbl. R. Ist. Super. Sci. Econ. Commer. Firenze 8
 from __future__ import annotations
 
 
-def share(alpha: float, count: int) -> float:
+def alpha_share(alpha: float, count: int) -> float:
     """Return the level of each comparison in a family of known size: alpha / count."""
     if not 0 < alpha < 1:
         raise ValueError(f"alpha must be between 0 and 1, e.g. 0.05; got {alpha}")

@@ -1,0 +1,1 @@
+"""Sequential statistics that studies and the timing of candidates share."""
