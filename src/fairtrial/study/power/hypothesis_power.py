@@ -25,6 +25,7 @@ from fairtrial.study.model.hypotheses import Hypothesis
 from fairtrial.study.model.study import Study
 from fairtrial.study.power.independence import count_problems, describe_independence
 from fairtrial.study.power.proportions import EVEN_SD, FISHER, assumed_rates, fisher_power
+from fairtrial.study.stats.multiplicity import policy_name
 from fairtrial.study.stats.power import LEAST_RUNS, smallest_n
 
 ALPHA = 0.05
@@ -115,7 +116,7 @@ def hypothesis_power(study: Study, conditions: Sequence[Condition]) -> list[Hypo
 
 
 def _count_tests(study: Study, conditions: Sequence[Condition]) -> dict[str, int]:
-    """Return the number of tests in each plan: one for each outcome and comparison."""
+    """Return the number of tests in the family of each plan: one for each outcome and comparison."""
     hypotheses = {hypothesis.hypothesis_id: hypothesis for hypothesis in study.hypotheses}
     comparison_counts = {
         name: sum(
@@ -133,7 +134,15 @@ def _count_tests(study: Study, conditions: Sequence[Condition]) -> dict[str, int
             tested = [o for o in outcomes if not plan.outcomes or o in plan.outcomes]
             total += len(tested) * comparison_counts[name]
         counts[plan.analysis_plan_id] = total
-    return counts
+    # Plans with the same policy are one family.
+    policies = {
+        plan.analysis_plan_id: policy_name(plan.multiple_comparison_policy)
+        for plan in study.analysis_plans
+    }
+    return {
+        name: sum(counts[other] for other in counts if policies[other] == policies[name])
+        for name in counts
+    }
 
 
 def _compute_power(
