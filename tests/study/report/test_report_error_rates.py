@@ -25,7 +25,7 @@ OUTCOMES = tuple(f"o{index}" for index in range(8))
 
 
 def share(study, value, count, is_wrong):
-    """Return the share of simulated studies whose tests are wrong; a value of None is a lost run."""
+    """Return the share of simulated studies with wrong tests; a value of None is a lost run."""
     conditions = build_design(study)
     by_id = {condition.condition_id: condition for condition in conditions}
     specs = list(plan_runs(study, conditions))

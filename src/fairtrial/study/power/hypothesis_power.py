@@ -116,7 +116,7 @@ def hypothesis_power(study: Study, conditions: Sequence[Condition]) -> list[Hypo
 
 
 def _count_tests(study: Study, conditions: Sequence[Condition]) -> dict[str, int]:
-    """Return the number of tests in the family of each plan: one for each outcome and comparison."""
+    """Return the number of tests in each plan's family: one for each outcome and comparison."""
     hypotheses = {hypothesis.hypothesis_id: hypothesis for hypothesis in study.hypotheses}
     comparison_counts = {
         name: sum(

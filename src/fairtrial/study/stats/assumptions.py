@@ -54,7 +54,7 @@ def _skewness_notes(groups: Sequence[Values], names: Sequence[str]) -> Iterator[
     skewed = [
         f"{name}: {skewness:.1f}"
         for group, name in zip(groups, names, strict=True)
-        if MIN_SHAPE_SIZE <= len(group) and sample_sd(group) > 0
+        if len(group) >= MIN_SHAPE_SIZE and sample_sd(group) > 0
         if abs(skewness := float(stats.skew(group, bias=False))) > MAX_SKEWNESS
         and len(group) < COCHRAN_FACTOR * skewness**2
     ]
