@@ -140,6 +140,11 @@ CHANGED = {
         ['analysis_plans[p].multiple_comparison_policy: "holm" -> "none"'],
         BOTH,
     ),
+    "a stricter policy": (
+        {"analysis_plans": (replace(PLAN, multiple_comparison_policy="bonferroni"),)},
+        ['analysis_plans[p].multiple_comparison_policy: "holm" -> "bonferroni"'],
+        set(),  # it can't turn a claim that fails into one that holds
+    ),
     "filters": (
         {"analysis_plans": (replace(PLAN, filters={"replicate": [1, 2, 3, 4, 5]}),)},
         ["analysis_plans[p].filters.replicate: added: [1,2,3,4,5]"],

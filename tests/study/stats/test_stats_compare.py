@@ -31,6 +31,7 @@ from fairtrial.study.stats.proportions import (
     mcnemar_exact,
     tost_proportions,
 )
+from fairtrial.study.stats.small_samples import mean_difference_test
 from fairtrial.study.stats.test_names import (
     NAMED_TESTS,
     find_test,
@@ -336,3 +337,46 @@ def test_missing_data_policies_have_aliases():
     assert missing_data_policy("listwise") == "drop"
     assert missing_data_policy("raise") == "fail"
     assert missing_data_policy("guess") is None
+
+
+# -- small groups --
+
+
+def test_a_permutation_test_joins_welchs_where_a_group_is_small_and_never_lowers_p():
+    left, right = RNG.lognormal(0, 1, 6), RNG.lognormal(0, 1, 30)
+    for alternative in ("two-sided", "greater", "less"):
+        finding = mean_difference_test(left, right, alternative)
+        assert finding.p >= welch_t_test(left, right, alternative).p
+        assert "permutation" in finding.method
+    assert mean_difference_test(left, right) == mean_difference_test(left, right)
+    assert mean_difference_test(right, right + 1).method == "Welch's t test"
+
+
+def test_a_group_of_two_values_leaves_one_degree_of_freedom():
+    finding = mean_difference_test(np.array([1.0, 2.0]), RNG.normal(0, 1, 20))
+    assert finding.df == (1,)
+    assert "only 2 values" in finding.notes[0]
+    assert welch_t_test(A, B).df == mean_difference_test(A, B).df
+
+
+def test_too_few_values_get_no_interval_of_medians_or_proportions():
+    two = np.array([1.0, 2.0]), np.array([3.0, 4.0])
+    assert mann_whitney_u(*two).interval is None
+    yes = np.array([1.0, 1.0]), np.array([0.0, 0.0])
+    assert fisher_exact(*yes).interval is None
+
+
+def test_intervals_at_other_levels_are_those_of_the_same_test():
+    finding = welch_t_test(A, B)
+    theirs = scipy_stats.ttest_ind(A, B, equal_var=False).confidence_interval(0.99)
+    assert finding.interval_at(0.99) == pytest.approx(tuple(theirs))
+    wanted = confint_proportions_2indep(17, 20, 9, 22, method="newcomb", alpha=0.01)
+    assert fisher_exact(*YES).bounds_at(0.99) == pytest.approx(wanted)
+    ranks = mann_whitney_u(A, B)
+    assert ranks.bounds_at(0.99) == pytest.approx(tuple(theirs))
+
+
+def test_equivalence_of_skewed_means_takes_many_values():
+    skewed = np.array([0.1] * 29 + [3.0])
+    with pytest.raises(UntestableError, match="too skewed"):
+        tost(welch_t_test, skewed, skewed + 0.01, 5.0)

@@ -5,7 +5,12 @@ import pytest
 from fairtrial import Study, StudyError, build_design, validate_study
 from fairtrial.study import count_runs
 from fairtrial.study.tables.canonical import CONDITION_COLUMNS
-from fairtrial.study.validation import RESERVED_COLUMNS, find_unbound_names, find_unused_settings
+from fairtrial.study.validation import (
+    RESERVED_COLUMNS,
+    find_unbound_names,
+    find_uncorrected_claims,
+    find_unused_settings,
+)
 
 
 def study(**fields):
@@ -341,3 +346,37 @@ def test_a_yes_where_text_is_expected_is_told_how_to_write_it(side, text):
         validate_study(study(factors=[x(True, False)], hypotheses=contrast(text, "true", "x")))
         == []
     )
+
+
+def plan_for(name, *hypotheses, policy=None):
+    fields = {} if policy is None else {"multiple_comparison_policy": policy}
+    return {**PLAN, "analysis_plan_id": name, "hypothesis_ids": list(hypotheses), **fields}
+
+
+def uncorrected(*plans, outcomes=("speed",)):
+    claims = [{**H, "hypothesis_id": name, "independent_vars": ["x"]} for name in "abc"]
+    checked = study(
+        factors=[x()],
+        outcomes=[{"name": name, "primary": True} for name in outcomes],
+        hypotheses=claims,
+        analysis_plans=list(plans),
+    )
+    return [str(mistake) for mistake in find_uncorrected_claims(checked)]
+
+
+def test_several_claims_without_a_correction_are_warned_of():
+    assert uncorrected(plan_for("p", "a", "b", "c")) == []
+    assert uncorrected(plan_for("p", "a", policy="none")) == []
+    (warning,) = uncorrected(plan_for("p", "a", "b", "c", policy="none"))
+    assert "3 claims are tested without a correction" in warning
+    assert "up to 14%" in warning
+    assert (
+        len(uncorrected(plan_for("p", "a", policy="none"), plan_for("q", "b", policy="none"))) == 2
+    )
+    (warning,) = uncorrected(plan_for("p", "a", policy="none"), outcomes=("speed", "cost"))
+    assert "2 claims" in warning
+
+
+def test_plans_with_different_corrections_are_warned_of():
+    (warning,) = uncorrected(plan_for("p", "a"), plan_for("q", "b", policy="bonferroni"))
+    assert "different corrections (bonferroni, holm)" in warning

@@ -33,6 +33,7 @@ from fairtrial.study.power.power_models import (
 from fairtrial.study.power.problem_layout import lay_out_problems
 from fairtrial.study.power.proportions import EVEN_SD, FISHER, assumed_rates, fisher_power
 from fairtrial.study.power.variances import get_variances
+from fairtrial.study.stats.multiplicity import policy_name
 from fairtrial.study.stats.power import smallest_n
 
 ALPHA = 0.05
@@ -125,7 +126,7 @@ def analyze_power(study: Study, conditions: Sequence[Condition]) -> Iterator[Pow
 
 
 def _count_tests(study: Study, conditions: Sequence[Condition]) -> dict[str, int]:
-    """Return the number of tests in each plan: one for each outcome and comparison."""
+    """Return the number of tests in each plan's family: one for each outcome and comparison."""
     hypotheses = {hypothesis.hypothesis_id: hypothesis for hypothesis in study.hypotheses}
     comparison_counts = {
         name: sum(
@@ -143,7 +144,15 @@ def _count_tests(study: Study, conditions: Sequence[Condition]) -> dict[str, int
             tested = [o for o in outcomes if not plan.outcomes or o in plan.outcomes]
             total += len(tested) * comparison_counts[name]
         counts[plan.analysis_plan_id] = total
-    return counts
+    # Plans with the same policy are one family.
+    policies = {
+        plan.analysis_plan_id: policy_name(plan.multiple_comparison_policy)
+        for plan in study.analysis_plans
+    }
+    return {
+        name: sum(counts[other] for other in counts if policies[other] == policies[name])
+        for name in counts
+    }
 
 
 def _analyze(

@@ -88,6 +88,9 @@ def welch_anova(groups: Sequence[Values]) -> Finding:
 
     check_group_sizes(groups)
     check_variation(groups)
+    # The scale does not matter, and squares of huge values would overflow.
+    scale = max(float(np.max(np.abs(group))) for group in groups)
+    groups = [group / scale for group in groups]
     count = len(groups)
     constant = sum(sample_sd(group) == 0 for group in groups)
     notes: tuple[str, ...] = ()

@@ -11,8 +11,8 @@ from fairtrial.study.stats.finding import sample_sd, suppress_warnings
 if TYPE_CHECKING:
     from fairtrial.study.stats.finding import Values
 
-MANY_VALUES = 40
-"""Means of more values are nearly normally distributed, unless values are extremely skewed."""
+COCHRAN_FACTOR = 25.0
+"""Means of more values than this times the squared skewness are nearly normally distributed."""
 MAX_SKEWNESS = 1.0
 MIN_SHAPE_SIZE = 8
 """Fewer values don't show skewness or outliers."""
@@ -54,8 +54,9 @@ def _skewness_notes(groups: Sequence[Values], names: Sequence[str]) -> Iterator[
     skewed = [
         f"{name}: {skewness:.1f}"
         for group, name in zip(groups, names, strict=True)
-        if MIN_SHAPE_SIZE <= len(group) < MANY_VALUES and sample_sd(group) > 0
+        if len(group) >= MIN_SHAPE_SIZE and sample_sd(group) > 0
         if abs(skewness := float(stats.skew(group, bias=False))) > MAX_SKEWNESS
+        and len(group) < COCHRAN_FACTOR * skewness**2
     ]
     if skewed:
         yield (

@@ -64,9 +64,11 @@ def estimate_contrasts(cells: Sequence[Values], contrasts: Values) -> TermEstima
 
     sizes = np.asarray([len(cell) for cell in cells], dtype=float)
     means = np.asarray([cell.mean() for cell in cells])
-    variances = np.asarray([sample_sd(cell) ** 2 for cell in cells]) / sizes
+    variances = np.asarray([sample_sd(cell) for cell in cells]) ** 2 / sizes
     estimates = contrasts @ means
     covariance = (contrasts * variances) @ contrasts.T
+    if not np.isfinite(covariance).all():
+        raise UntestableError("the values are too large to compute with")
     if np.linalg.matrix_rank(covariance) < len(contrasts):
         raise UntestableError("too few of the groups have values that vary")
     if len(contrasts) == 1:

@@ -185,6 +185,8 @@ def fit_ols(y: Values, terms: Sequence[Values], *, robust: bool) -> LinearFit:
         weights = np.linalg.solve(triangle, basis.T)[tested]
         residuals = y - basis @ (basis.T @ y)
         variance = float(residuals @ residuals) / df
+        if not np.isfinite(variance):
+            raise UntestableError("the values are too large to compute with")
         if np.sqrt(variance) <= 1e-12 * float(np.max(np.abs(y), initial=0.0)):
             raise UntestableError("the values don't vary around the model")
         estimates = weights @ y

@@ -26,6 +26,7 @@ from fairtrial.study.stats.finding import (
     Interval,
     UntestableError,
     check_group_sizes,
+    check_skewness,
     check_variation,
     has_statsmodels,
     pooled_sd,
@@ -231,7 +232,8 @@ def tost(test: TwoSampleTest, left: Values, right: Values, margin: float) -> Fin
         margin: the equivalence margin, in the units of the values.
 
     Raises:
-        UntestableError: if the test can't use the data.
+        UntestableError: if the test can't use the data, or equivalence would rest on values that
+            are too skewed for their number.
     """
     notes: tuple[str, ...] = ()
     if test in (mann_whitney_u, wilcoxon_signed_rank):
@@ -241,6 +243,8 @@ def tost(test: TwoSampleTest, left: Values, right: Values, margin: float) -> Fin
     lower = test(left + margin, right, "greater")
     upper = test(left - margin, right, "less")
     weaker = lower if lower.p >= upper.p else upper
+    if weaker.p < 1 - CONFIDENCE:
+        check_skewness((left - right,) if test is paired_t_test else (left, right))
     return replace(
         two_sided,
         method=f"two one-sided tests (TOST), {two_sided.method}",
