@@ -49,7 +49,7 @@ with suppress(ImportError, AttributeError):  # no part of its API: another versi
     known = providers._local_constants
     if callable(providers._get_local_constants):
         providers._get_local_constants = lambda: known
-TEMPORARY = "fairtrial-tests"
+TEMPORARY = "fts"  # short: paths of sockets have a limit
 ROOM_BYTES = 2 * 10**9  # seven times what all tests leave behind
 
 

@@ -309,7 +309,8 @@ def test_overrides_are_locked(run, study, locked, report):
 def test_changes_of_data_by_the_command_make_the_claim_exploratory(run, study, report):
     claim = [{**CLAIMS["hypotheses"][0], "direction": "greater"}]
     contrast = [{**claim[0], "contrast": {"left": "3", "right": "1"}}]
-    plans = [{**CLAIMS["analysis_plans"][0], "tests": ["welch_t"]}]
+    plan = {"tests": ["welch_t"], "generalize": "these_problems_only"}
+    plans = [{**CLAIMS["analysis_plans"][0], **plan}]
     fields = {"hypotheses": contrast, "analysis_plans": plans}
     two = {**BOUND["problems"], "q": {"brief": "subtract", "evaluator": "noisy:inverse"}}
     both = study(**fields, problems=two, problem_ids=["p", "q"], run_budget={"replicates": 6})

@@ -291,7 +291,7 @@ def undisturbed(tmp_path_factory):
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 def test_a_study_killed_at_any_run_makes_the_same_looks(kills, undisturbed, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("killed")
+    folder = tmp_path_factory.mktemp("killed") / "alone"
     stopping = {"looks": 4, "spending": "pocock"}
     study = make_study(folder, effect=1.0, problems=10, stopping=stopping)
     for index, count in enumerate(kills):

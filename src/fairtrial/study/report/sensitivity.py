@@ -15,6 +15,7 @@ from fairtrial.study.design.runs import PROBLEM_FACTORS
 from fairtrial.study.hypotheses.planned_tests import DEFAULT_TEST
 from fairtrial.study.report.follow_up_tests import two_group_test
 from fairtrial.study.report.hypothesis_test import HypothesisTest
+from fairtrial.study.report.look_levels import scale_p
 from fairtrial.study.report.pairing import nuisance_factors, replicate_is_subject
 from fairtrial.study.report.run_table import RunTable
 from fairtrial.study.report.samples import ComparisonSample, select_sample
@@ -110,7 +111,7 @@ def compare_analyses(table: RunTable, tests: Sequence[HypothesisTest]) -> list[S
     hypotheses = {hypothesis.hypothesis_id: hypothesis for hypothesis in table.study.hypotheses}
     tables: list[SensitivityTable] = []
     for plan in table.study.analysis_plans:
-        family = [test for test in tests if _is_confirmatory(test, plan.analysis_plan_id)]
+        family = [test for test in tests if _is_confirmatory(test)]
         for name in dict.fromkeys(plan.hypothesis_ids):
             if name not in hypotheses:
                 continue
@@ -121,15 +122,21 @@ def compare_analyses(table: RunTable, tests: Sequence[HypothesisTest]) -> list[S
     return tables
 
 
-def _is_confirmatory(test: HypothesisTest, plan: str) -> bool:
-    """Return whether a test decides about a claim of a plan."""
+def _is_confirmatory(test: HypothesisTest) -> bool:
+    """Return whether a test decides about a claim."""
     undecided = (TestVerdict.NOT_TESTED, TestVerdict.EXPLORATORY)
-    return test.decides and test.analysis_plan_id == plan and test.verdict not in undecided
+    return test.decides and test.verdict not in undecided
 
 
 def _find_test(family: Sequence[HypothesisTest], request: TestRequest) -> HypothesisTest | None:
-    key = (request.hypothesis.hypothesis_id, request.outcome.name, request.comparison.variables)
-    matches = (test for test in family if (test.hypothesis_id, test.outcome, test.variables) == key)
+    assert request.plan is not None
+    plan, claim = request.plan.analysis_plan_id, request.hypothesis.hypothesis_id
+    key = (plan, claim, request.outcome.name, request.comparison.variables)
+    matches = (
+        test
+        for test in family
+        if (test.analysis_plan_id, test.hypothesis_id, test.outcome, test.variables) == key
+    )
     return next(matches, None)
 
 
@@ -305,8 +312,15 @@ def _make_row(
 
 
 def _adjust(p: float, planned: HypothesisTest, family: Sequence[HypothesisTest]) -> float:
-    """Return a p value as adjusted if it stood in the place of the planned test's."""
-    tests = [test for test in family if test.p_value is not None]
+    """Return a p value as adjusted if it stood in the place of the planned test's.
+
+    family: all tests that decide; those with the same policy are adjusted together
+    """
+    if planned.level is not None:  # at a planned look
+        return scale_p(p, planned.level)
+    if planned.p_value is None:
+        return p
+    tests = [test for test in family if test.p_value is not None and test.policy == planned.policy]
     p_values = [p if test is planned else test.p_value or 0.0 for test in tests]
     adjusted = adjust_p(p_values, planned.policy)
     return next(value for test, value in zip(tests, adjusted, strict=True) if test is planned)
