@@ -25,8 +25,8 @@ $(VENV)/.ready: pyproject.toml
 demo: $(VENV)/.ready
 	$(BIN)/fairtrial plan examples/search.yaml
 	rm -rf artifacts/demo
-	$(BIN)/fairtrial run examples/search.yaml --output artifacts/demo
-	$(BIN)/fairtrial report artifacts/demo
+	$(BIN)/fairtrial run examples/search.yaml --output artifacts/demo/search
+	$(BIN)/fairtrial report artifacts/demo/search
 	@echo "--- optimizing a small project with an uncommitted change ---"
 	rm -rf artifacts/tidy artifacts/tidy-study artifacts/tidy-replayed
 	mkdir -p artifacts
@@ -44,7 +44,7 @@ demo: $(VENV)/.ready
 	git -C artifacts/tidy status --short
 	@echo
 	@echo "Done. The project is unchanged, except for the edit made above. Three things to look at:"
-	@echo "  1. artifacts/demo/report.md                which search is better, and what that rests on"
+	@echo "  1. artifacts/demo/search/report.md         which search is better, and what that rests on"
 	@echo "  2. artifacts/tidy-replayed/best.md         the faster code, its proof, and best.patch beside it"
 	@echo "  3. artifacts/tidy-study/report.md          do repairs help, do combinations? (candidates.csv beside it)"
 

@@ -138,7 +138,7 @@ def figures(estimate, error, p=None, **parts):
         (3.0, None, TestVerdict.SUPPORTED, "the difference is above 0"),
         (-3.0, None, TestVerdict.SUPPORTED, "the difference is below 0"),
         (3.0, 0.5, TestVerdict.SUPPORTED, "above 0, by at least 0.5"),
-        (3.0, 2.0, TestVerdict.SUPPORTED, "above 0; it may be by less than 2"),
+        (3.0, 2.0, TestVerdict.SUPPORTED, "above 0, perhaps by less than 2"),
         (3.0, 9.0, TestVerdict.NOT_SUPPORTED, "above 0, but by less than 9"),
         (1.0, None, TestVerdict.INCONCLUSIVE, "none is ruled out"),
         (1.0, 2.0, TestVerdict.INCONCLUSIVE, "it is ruled out that the difference is below 0 by 2"),

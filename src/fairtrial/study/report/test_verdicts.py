@@ -208,7 +208,10 @@ def _judge_shown_difference(size: _EffectSize, claimed: str) -> VerdictWithReaso
         return TestVerdict.NOT_SUPPORTED, f"{claimed}, {small}"
     if size.is_large:
         return TestVerdict.SUPPORTED, f"{claimed}, by at least {size.text}"
-    return TestVerdict.SUPPORTED, f"{claimed}; it may be by less than {size.text}"
+    return (
+        TestVerdict.SUPPORTED,
+        f"{claimed}, perhaps by less than {size.text}, the smallest effect of interest",
+    )
 
 
 def _judge_by_size(size: _EffectSize, claimed: str, opposite: str) -> VerdictWithReason:
