@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -36,7 +37,7 @@ def ellipsoid(point: Point) -> float:
 
 def rosenbrock(point: Point) -> float:
     """A long, bent valley: 0 where all coordinates are 1."""
-    pairs = zip(point, point[1:], strict=False)
+    pairs = itertools.pairwise(point)
     return sum(100 * (after - x * x) ** 2 + (1 - x) ** 2 for x, after in pairs)
 
 
