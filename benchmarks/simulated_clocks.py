@@ -21,8 +21,10 @@ from scipy import special
 
 from fairtrial.arena import LOOKS
 from fairtrial.arena.timing.stats.confidence_sequence import running_intervals
+from fairtrial.arena.timing.stats.sequential import intervals
 
 sys.path.insert(1, str(Path(__file__).resolve().parent.parent / "tests" / "kits"))
+from dependent_sessions import DEPENDENT
 from simulated_clock import (
     CLAIMS,
     NOISES,
@@ -166,23 +168,12 @@ class Study:
                     self.check(f"autocorrelation {rho}, spread {spread}", found.false, most=most)
                 row.append(percent(found.false, 2))
             rows.append(row)
+        plain = [judge_independent(draw_autocorrelated(rho, runs, SEED)) for rho in AUTOCORRELATED]
+        rows.append(["1.5%, as if independent", "2%", *(percent(rate, 2) for rate in plain)])
         print("### Autocorrelated sessions, equal code, alpha 0.05: false claims\n")
         heads = ["session spread", "minimum effect", *(f"rho {rho:g}" for rho in AUTOCORRELATED)]
         goals = [f"≤ {100 * most:g} %" for most in AUTOCORRELATED.values()]
         print_table(heads, [*rows, ["**goal**, at 2%", "", *goals]])
-
-    def tell_budgets(self, runs: int) -> None:
-        """Faster code in independent sessions: what small budgets find."""
-        drawn = draw_autocorrelated(0.0, runs, SEED)
-        rows = []
-        for budget in (*BUDGETS, LOOKS[-1]):
-            row = [str(budget)]
-            for ratio in RATIOS:
-                found = judge(drawn[:, :budget], ratio, alpha=0.05, min_effect=MIN_EFFECT)
-                row.append(f"{cut(found.faster)} / {found.mean_sessions:.2f}")
-            rows.append(row)
-        print('### Small budgets, independent sessions, alpha 0.05: % "faster" / mean sessions\n')
-        print_table(["sessions at most", *PERCENTS], rows)
 
 
 def main() -> int:
@@ -200,12 +191,56 @@ def main() -> int:
     study.tell_slower(drawn)
     study.tell_anytime(drawn)
     study.tell_autocorrelated(runs)
-    study.tell_budgets(runs)
+    tell_dependent(runs)
+    tell_budgets(runs)
     tell_spreads(min(runs, FOR_COMPARISON))
     tell_others(min(runs, FOR_COMPARISON))
     print("\n".join(study.missed) or "All goals are met.")
     print(f"CPU time: {time.process_time() - started:.0f} s")
     return 1 if study.missed else 0
+
+
+def tell_budgets(runs: int) -> None:
+    """Faster code in independent sessions: what small budgets find."""
+    drawn = draw_autocorrelated(0.0, runs, SEED)
+    rows = []
+    for budget in (*BUDGETS, LOOKS[-1]):
+        row = [str(budget)]
+        for ratio in RATIOS:
+            found = judge(drawn[:, :budget], ratio, alpha=0.05, min_effect=MIN_EFFECT)
+            row.append(f"{cut(found.faster)} / {found.mean_sessions:.2f}")
+        rows.append(row)
+    print('### Small budgets, independent sessions, alpha 0.05: % "faster" / mean sessions\n')
+    print_table(["sessions at most", *PERCENTS], rows)
+
+
+def tell_dependent(runs: int) -> None:
+    """Equal code in sessions that depend on each other in other ways: false claims."""
+    rows = []
+    for name, draw in DEPENDENT.items():
+        drawn = draw(runs, SEED)
+        rates = (
+            judge(spread * drawn, 1.0, alpha=0.05, min_effect=MIN_EFFECT).false
+            for spread in (0.015, 0.05)
+        )
+        independent = (judge_independent(spread * drawn) for spread in (0.015, 0.05))
+        rows.append([name, *(percent(rate) for rate in (*rates, *independent))])
+    print("### Other dependent sessions, equal code, alpha 0.05: false claims\n")
+    heads = ["sessions", "spread 1.5%", "spread 5%", "as if independent, 1.5%", "5%"]
+    print_table(heads, rows)
+
+
+def judge_independent(statistics: np.ndarray) -> float:
+    """Return the rate of false claims if sessions are taken as independent."""
+    undecided = np.ones(len(statistics), dtype=bool)
+    false = 0
+    margin = np.log1p(MIN_EFFECT)
+    for sessions in LOOKS:
+        low, high = intervals(statistics[:, :sessions], 0.05)
+        equivalent = (-margin < low) & (high < margin)
+        false += int(np.sum(undecided & ~equivalent & ((low > 0) | (high < 0))))
+        undecided &= ~equivalent & (low <= 0) & (high >= 0)
+    return false / len(statistics)
 
 
 def tell_spreads(runs: int) -> None:

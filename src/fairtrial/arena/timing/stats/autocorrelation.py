@@ -22,8 +22,8 @@ at 0.6, for first-order autoregressive sessions (alpha 0.05, minimum effect 2 %,
 1.5 or 5 %). At 0.8 there are 12 to 15 %. `benchmarks/statistics.py` measures that. A larger weight
 of r costs power, a smaller one false claims at rho = 0.8. Other statistics would gain little: at
 the same rate of false claims at rho = 0.6, the most powerful scale-invariant test (Neyman-Pearson,
-for a known effect) finds a gain of two spreads in 28 instead of 25 % of comparisons with 6 sessions,
-and in 70 instead of 67 % with 10.
+for a known effect) finds a gain of two spreads in 28 instead of 25 % of comparisons with 6
+sessions, and in 70 instead of 67 % with 10.
 
 Reference: von Neumann (1941), Ann. Math. Stat. 12, 367-395: the ratio and its distribution
 """
