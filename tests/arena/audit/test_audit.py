@@ -83,6 +83,7 @@ def make_problem(top, *checks, **more):
 
 
 def audit(problem, **limits):
+    limits = {"max_seconds": 600.0, **limits}  # a busy machine judges no fewer
     return anyio.run(partial(audit_problem, problem, AuditLimits(**limits), settings=PLAIN))
 
 
@@ -96,6 +97,7 @@ def weak(top):
     return audit(make_problem(top, SPARSE), mutants=20)
 
 
+@pytest.mark.slow
 def test_inputs_with_one_answer_accept_a_constant_and_the_reason_is_said(weak):
     assert accepted(weak) == {NullKind.CONSTANT, NullKind.EMPTY, NullKind.LAST_RESULT}
     assert weak.veto == (
@@ -107,6 +109,7 @@ def test_inputs_with_one_answer_accept_a_constant_and_the_reason_is_said(weak):
     assert {null.check for null in rejected} == {"check[0]"}
 
 
+@pytest.mark.slow
 def test_a_surviving_mutant_is_shown_with_its_diff(weak, capsys):
     diffs = {mutant.diff for mutant in weak.survivors}
     assert any("-        seen.add(number)\n+        pass" in diff for diff in diffs)
@@ -124,6 +127,7 @@ def test_a_surviving_mutant_is_shown_with_its_diff(weak, capsys):
     assert any(text.startswith("Nothing is to be adopted") for text in summarize_audit(weak))
 
 
+@pytest.mark.slow
 def test_inputs_with_different_answers_reject_all_nulls_and_most_mutants(top):
     adequacy = audit(make_problem(top, DENSE), mutants=5, seed=1)
     assert (len(adequacy.nulls), adequacy.accepted, adequacy.veto) == (6, (), "")
@@ -133,6 +137,7 @@ def test_inputs_with_different_answers_reject_all_nulls_and_most_mutants(top):
     assert "6 of 6 null candidates rejected" in next(iter(summarize_audit(adequacy)))
 
 
+@pytest.mark.slow
 def test_tests_alone_are_audited_with_what_is_compared_while_timing(top):
     bench = Benchmark("sparse", call=FUNCTION, inputs="inputs/make.py:sparse")
     adequacy = audit(make_problem(top, TESTS, bench=(bench,)), mutants=0)

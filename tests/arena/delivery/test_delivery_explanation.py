@@ -38,6 +38,7 @@ TIMING = Timing(
     startup=1.02,
     outside=0.011,
     peak_rss_mb=Pair(40.0, 44.0),
+    total=Estimate(1.47, 1.36, 1.58, 10, 0.9),
     notes=("the machine was busy; `fairtrial doctor` says what disturbs",),
 )
 EDITS = FileEdits(
@@ -88,6 +89,7 @@ def test_all_evidence_is_in_the_explanation():
         "95% confidence interval for that ratio",
         "from 10 sessions",
         "fresh sessions, taken after",
+        "\n`sort`: 1.50x by the median, 1.47x in total (all times added up).\n",
         "| `sort` | 1.50 | 1.40 to 1.60 | faster | 1.45 | 2.1 ms |",
         "**Compared results**",
         "- `python -m pytest`: every test that passed before passes",
@@ -120,6 +122,17 @@ def test_all_evidence_is_in_the_explanation():
         "What else to know",
         "How to reproduce",
     ]
+
+
+def test_totals_of_all_benchmarks_share_a_line_and_unknown_ones_have_none():
+    other = replace(TIMING, benchmark="merge", total=Estimate(1.2, 1.1, 1.3, 10, 0.9))
+    unknown = replace(TIMING, benchmark="split", total=None)
+    measured = replace(FINDING.measurement, timings=(TIMING, other, unknown))
+    text = replace(FINDING, measurement=measured).explain()
+    line = "1.50x by the median, 1.47x in total; `merge`: 1.50x by the median, 1.20x in total"
+    assert f"\n`sort`: {line} (all times added up).\n" in text
+    measured = replace(FINDING.measurement, timings=(unknown,))
+    assert "in total" not in replace(FINDING, measurement=measured).explain()
 
 
 def test_missing_evidence_is_stated():

@@ -7,6 +7,7 @@ mentions and tags have no effect.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fairtrial.arena.delivery.coverage import Coverage
@@ -27,7 +28,7 @@ from fairtrial.arena.model.judgements import Judgement
 from fairtrial.arena.model.problem import Check, CodeProblem
 from fairtrial.arena.model.timings import Estimate, Measurement, Timing
 from fairtrial.arena.model.verdicts import Basis
-from fairtrial.arena.timing.stats.ratio_text import estimate_text, ratio_text
+from fairtrial.arena.timing.stats.ratio_text import estimate_text, point_text, ratio_text
 
 MOST_FILES = 50
 OWN_RULES = "codemod"
@@ -153,11 +154,23 @@ def _describe_speed(evidence: WinnerEvidence) -> list[str]:
             else "These are the sessions it was chosen by, so the ratio may be a little too good."
         ),
     ]
+    lines += _describe_totals(measured.timings)
     if measured.timings:
         head = "| benchmark | times as fast | interval | verdict | by CPU time | unchanged takes |"
         lines += ["", head, "|---|---|---|---|---|---|"]
         lines += map(_row, measured.timings)
     return lines
+
+
+def _describe_totals(timings: Sequence[Timing]) -> list[str]:
+    """Return one line with the ratios by the median and in total, where totals are known."""
+    ratios = [
+        f"{code(timing.benchmark)}: {point_text(timing.estimate)} by the median, "
+        f"{point_text(timing.total)} in total"
+        for timing in timings
+        if timing.estimate is not None and timing.total is not None
+    ]
+    return [f"{'; '.join(ratios)} (all times added up)."] if ratios else []
 
 
 def _row(timing: Timing) -> str:

@@ -7,8 +7,9 @@ estimate; the base, while no estimate is below it) and to those that might still
 than `min_effect`. A runner that is certainly slower than the leader, or certainly not faster than
 the base by `min_effect`, is dropped.
 
-What is guaranteed. Let b be the truly fastest of those that weren't withdrawn, and faster than the
-base by more than `min_effect`. With a chance of 1 - alpha or more, whatever the others are like:
+What is guaranteed, if sessions are independent. Let b be the truly fastest of those that weren't
+withdrawn, and faster than the base by more than `min_effect`. With a chance of 1 - alpha or more,
+whatever the others are like:
 
 - b is never dropped;
 - a race that ends by itself (`ONE_LEFT`, `CLOSE`) has a winner, and that is b or slower than b by
