@@ -111,6 +111,8 @@ class Scenario:
     effect: a realistic effect, for the power; None if power makes no sense
     null: the effect at which "supported" is wrong
     cost: about how many times as long it takes as others; so many times fewer sets of data
+    is_biased: whether the data are biased, so that no interval can hold its confidence; the
+        verdict has to say so
     """
 
     name: str
@@ -119,6 +121,7 @@ class Scenario:
     effect: float | None
     null: float = 0.0
     cost: int = 1
+    is_biased: bool = False
 
 
 def make_study(
@@ -421,6 +424,7 @@ def make_scenarios() -> list[Scenario]:
                 f"{worst} {name}",
                 simulate(make_study(problems=10, replicates=6), lose_worst(make_lost)),
                 None,
+                is_biased=True,
             )
             for name, make_lost in losses.items()
         ),

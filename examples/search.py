@@ -32,7 +32,7 @@ def ackley(point: Point) -> float:
 
 def ellipsoid(point: Point) -> float:
     """Smooth, but steeper in some directions than in others: 0 at the origin."""
-    return sum(10**index * x * x for index, x in enumerate(point))
+    return sum((10.0**index) * x * x for index, x in enumerate(point))
 
 
 def rosenbrock(point: Point) -> float:
