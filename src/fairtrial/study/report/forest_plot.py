@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from fairtrial.study.report.markdown_text import format_interval, format_number, format_signed
 from fairtrial.study.report.test_results import ProblemEffect
-from fairtrial.study.stats.finding import Interval
+from fairtrial.study.stats.finding import CONFIDENCE, Interval
 
 WIDTH = 41
 MAX_NAME = 20
@@ -14,11 +14,16 @@ MAX_PROBLEMS = 30
 
 
 def draw_forest_plot(
-    effects: Sequence[ProblemEffect], estimate: float | None, interval: Interval | None
+    effects: Sequence[ProblemEffect],
+    estimate: float | None,
+    interval: Interval | None,
+    confidence: float = CONFIDENCE,
 ) -> str:
     """Return a plot of the effects in problems, and of the overall estimate if there is one.
 
     The first 30 problems are shown.
+
+    confidence: the confidence of the overall interval; those of the problems have 95%
     """
     shown = list(effects[:MAX_PROBLEMS])
     rows = [(effect.problem, effect.estimate, effect.interval, "●") for effect in shown]
@@ -32,6 +37,8 @@ def draw_forest_plot(
         f"{format_signed(value)} {format_interval(ends)}".rstrip()
         for name, (_, value, ends, mark) in zip(names, rows, strict=True)
     ]
+    if estimate is not None and interval is not None and confidence != CONFIDENCE:
+        lines[-1] += f" ({100 * confidence:.3g}%)"
     axis = format_number(low).ljust(WIDTH - len(format_number(high))) + format_number(high)
     return "\n".join([*lines, f"{' ' * width} {axis}"])
 

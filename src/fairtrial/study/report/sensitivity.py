@@ -56,7 +56,7 @@ class SensitivityRow:
 
     choice: how it differs from the plan; `as planned` for the planned one
     method: the statistical test
-    estimate, interval: the estimate and its 95% confidence interval
+    estimate, interval: the estimate and its interval, at the confidence of the planned one
     p_value, p_adjusted: the p value, and the same after the plan's adjustment for several tests
     verdict, why: the verdict that it would give
     is_reasonable: whether it tests the claim as it is meant; the others are shown for comparison
@@ -84,6 +84,7 @@ class SensitivityTable:
     outcome: the tested outcome
     variables: the compared variables
     rows: the analyses
+    confidence: the confidence of their intervals
     is_robust: whether all reasonable analyses give the same verdict
     conclusion: whether the verdict hangs on a choice, in a sentence
     """
@@ -94,6 +95,7 @@ class SensitivityTable:
     outcome: str
     variables: tuple[str, ...]
     rows: tuple[SensitivityRow, ...]
+    confidence: float
     is_robust: bool
     conclusion: str
 
@@ -157,6 +159,7 @@ def _compare(
         outcome=planned.outcome,
         variables=planned.variables,
         rows=tuple(rows),
+        confidence=planned.confidence,
         is_robust=is_robust,
         conclusion=conclusion,
     )
@@ -301,7 +304,7 @@ def _make_row(
         alternative.choice,
         finding.method,
         finding.estimate,
-        finding.interval,
+        finding.interval_at(planned.confidence),
         finding.p,
         p,
         verdict,

@@ -19,7 +19,7 @@ GUIDE = (
     "hangs on a choice is weaker than one that doesn't. p is that after the plan's adjustment for "
     "several tests."
 )
-COLUMNS = ("analysis", "test", "estimate", "95% CI", "p", "verdict")
+COLUMNS = ("analysis", "test", "estimate", "CI", "p", "verdict")
 
 
 def render_sensitivity(tables: Sequence[SensitivityTable]) -> str:
@@ -32,7 +32,9 @@ def render_sensitivity(tables: Sequence[SensitivityTable]) -> str:
         hypothesis = f"{format_code(table.hypothesis_id)} {escape_markdown(table.label)}"
         parts.append(f"### {hypothesis}: {format_code(table.outcome)} by {by}")
         rows = [_format_row(row) for row in table.rows]
-        parts.append(format_table(COLUMNS, rows, right=(2, 4)))
+        level = f"{100 * table.confidence:.3g}% CI"
+        columns = [level if column == "CI" else column for column in COLUMNS]
+        parts.append(format_table(columns, rows, right=(2, 4)))
         parts.append(escape_markdown(table.conclusion, 1_000))
     return "\n\n".join(parts)
 

@@ -229,7 +229,10 @@ def _problem_text(test: HypothesisTest) -> str:
     table = format_table(["problem", "n", "size", "95% CI"], rows, right=(1, 2))
     has_means = MEDIAN not in test.estimate_of
     plot = draw_forest_plot(
-        test.by_problem, test.estimate if has_means else None, test.interval if has_means else None
+        test.by_problem,
+        test.estimate if has_means else None,
+        test.interval if has_means else None,
+        test.confidence,
     )
     parts = [title, table, f"```text\n{plot}\n```"]
     more = len(test.by_problem) - len(rows)

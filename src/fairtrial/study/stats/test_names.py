@@ -41,9 +41,9 @@ class NamedTest:
 NAMED_TESTS = (
     NamedTest(
         "difference_in_means",
-        "the test that fits the claim: Welch's t for two levels (Fisher's for yes/no outcomes), "
-        "Welch's ANOVA for more, a regression slope for numbers sampled from a range, an "
-        "interaction for a moderation",
+        "the test that fits the claim: of the problems' differences if there are several problems; "
+        "else Welch's t for two levels (Fisher's for yes/no outcomes), Welch's ANOVA for more, a "
+        "regression slope for numbers sampled from a range, an interaction for a moderation",
         ("mean_difference", "difference", "default"),
     ),
     NamedTest(
