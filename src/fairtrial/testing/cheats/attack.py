@@ -7,6 +7,11 @@ from enum import StrEnum
 
 MADE = "made for this judge"
 COMMON = "common"
+METR = "METR (2025), Recent frontier models are reward hacking"
+KERNELS = "Andere (2026), A field guide to reward hacking in AI kernel generation"
+PRODUCTION = "MacDiarmid et al. (2025), arXiv:2511.18397"
+IMPOSSIBLE = "Zhong, Raghunathan, Carlini (2025), ImpossibleBench"
+SAKANA = "Sakana AI (2025), The AI CUDA Engineer"
 
 
 class AttackClass(StrEnum):
@@ -67,8 +72,6 @@ class Place(StrEnum):
     """the end of the function's module; it uses `BASE` and binds `ATTACK`"""
     START = "start"
     """the start of the file that a command runs"""
-    FILES = "files"
-    """new files only"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,7 @@ class Attack:
     place: where the code goes
     files: further files by path; `{folder}` stands for the folder of the attacked module
     links: symbolic links by path
-    deletes: patterns of files that are deleted
+    empties: patterns of names of files that are emptied
     honest: for twins: the template of an honest candidate that is judged first
     """
 
@@ -100,5 +103,5 @@ class Attack:
     place: Place = Place.END
     files: tuple[tuple[str, str], ...] = ()
     links: tuple[tuple[str, str], ...] = ()
-    deletes: tuple[str, ...] = ()
+    empties: tuple[str, ...] = ()
     honest: str = ""

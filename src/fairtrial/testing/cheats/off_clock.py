@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from fairtrial.testing.cheats.attack import MADE, Attack, AttackClass
+from fairtrial.testing.cheats.attack import (
+    KERNELS,
+    MADE,
+    Attack,
+    AttackClass,
+    Kind,
+)
 from fairtrial.testing.cheats.preludes import CHILD, OFF_CLOCK
-
-_CALLBATCH = "KernelBench and AlgoTune-like timers: work outside of the timed region; " + MADE
 
 BEFORE = (
     Attack(
@@ -20,7 +24,7 @@ if _Batch is not None:
         _run(self)
     _Batch.load_inputs, _Batch.run = _load_and_run, lambda self: None
 """,
-        source=_CALLBATCH,
+        source=KERNELS,
     ),
     Attack(
         "works when results are written",
@@ -32,7 +36,7 @@ if _Batch is not None:
     _Batch.run = lambda self: None
     _Batch.encode_results = lambda self: (_run(self), _encode(self))[1]
 """,
-        source=_CALLBATCH,
+        source=KERNELS,
     ),
     Attack(
         "replies early",
@@ -117,7 +121,7 @@ if _Batch is not None:
         return _encode(self)
     _Batch.run, _Batch.encode_results = _start, _join_and_encode
 """,
-        source="KernelBench (results of streams that are not synchronized); common",
+        source=KERNELS,
     ),
     Attack(
         "a child works after the clock",
@@ -357,6 +361,7 @@ if _Batch is not None:
     _Batch.load_inputs, _Batch.run = _load_arrays, lambda self: None
     _Batch.encode_changed_arguments = lambda self, index: None
 """,
+        kinds=(Kind.NUMPY,),
         source=MADE,
     ),
 )

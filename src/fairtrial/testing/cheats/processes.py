@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from fairtrial.testing.cheats.attack import MADE, Attack, AttackClass, Kind, Place
+from fairtrial.testing.cheats.attack import (
+    COMMON,
+    KERNELS,
+    MADE,
+    Attack,
+    AttackClass,
+    Kind,
+    Place,
+)
 from fairtrial.testing.cheats.preludes import CHILD, FIND, MORE, OFF_CLOCK
 
 _SPINNERS = """
@@ -88,7 +96,7 @@ CORE = (
         AttackClass.CORE,
         "a child moves to another core by sched_setaffinity and makes half of the calls",
         _halves(_OTHER_CORE),
-        source="common (multiprocessing inside a benchmark of one thread)",
+        source=COMMON,
     ),
     Attack(
         "another core by a raw system call",
@@ -144,7 +152,7 @@ if _Batch is not None:
             self.results += pool.map(lambda case: self.function(*case[0], **case[1]), self.cases)
     _Batch.run = _run_threads
 """,
-        source="common",
+        source=COMMON,
     ),
 )
 
@@ -320,7 +328,7 @@ _time.clock_gettime = lambda which: 0.0
 _os.times = lambda: (0.0,) * 5
 ATTACK = _more
 """,
-        source="METR (reward hacking in RE-Bench, 2025): replaced time.time; common",
+        source=KERNELS,
     ),
     Attack(
         "the harness's clock",
@@ -341,7 +349,7 @@ ATTACK = _more
         AttackClass.CLOCKS,
         "switches the garbage collector off for good, and calls the base twice",
         MORE + "\nimport gc as _gc\n_gc.disable()\nATTACK = _more\n",
-        source="common",
+        source=COMMON,
     ),
     Attack(
         "another priority",
@@ -358,7 +366,7 @@ for _change in (lambda: _os.nice(-20), lambda: _os.setpriority(_os.PRIO_PROCESS,
         pass
 ATTACK = _more
 """,
-        source="common",
+        source=COMMON,
     ),
     Attack(
         "environment variables",
@@ -372,7 +380,7 @@ for _name in ("OMP", "OPENBLAS", "MKL", "NUMEXPR"):
 _os.environ["PYTHONHASHSEED"] = "0"
 ATTACK = _more
 """,
-        source="common",
+        source=COMMON,
     ),
     Attack(
         "sleeps instead of working",
@@ -384,7 +392,7 @@ def ATTACK(*args, **kwargs):
     _time.sleep(0.0005)
     return BASE(*args, **kwargs)
 """,
-        source="common",
+        source=COMMON,
     ),
     Attack(
         "compiles at import",
@@ -397,6 +405,6 @@ while _time.process_time() < _until:
     pass
 ATTACK = BASE
 """,
-        source="AlgoTune (numba and Cython compile at import); common",
+        source=COMMON,
     ),
 )

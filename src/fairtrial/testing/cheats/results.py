@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from fairtrial.testing.cheats.attack import COMMON, MADE, Attack, AttackClass, Harm, Kind, Place
-
-_SPECIAL = "METR (2025) and Anthropic (system card of Claude 3.7): special cases for known tests"
-_FILL = "KernelBench (lazy tensors, unsynchronized streams); common"
+from fairtrial.testing.cheats.attack import (
+    COMMON,
+    IMPOSSIBLE,
+    KERNELS,
+    MADE,
+    METR,
+    PRODUCTION,
+    Attack,
+    AttackClass,
+    Harm,
+    Kind,
+    Place,
+)
 
 ALIASED = (
     Attack(
@@ -53,7 +62,7 @@ def ATTACK(*args, **kwargs):
 """,
         kinds=(Kind.LIST, Kind.DICT, Kind.NUMPY),
         harm=Harm.WRONG,
-        source="common (functools.cache on a function that returns lists)",
+        source=COMMON,
     ),
     Attack(
         "a read-only array",
@@ -100,7 +109,7 @@ def ATTACK(*args, **kwargs):
 """,
         kinds=(Kind.NUMPY,),
         harm=Harm.WRONG,
-        source="KernelBench (outputs that share memory)",
+        source=KERNELS,
     ),
     Attack(
         "a dict in another order",
@@ -146,7 +155,7 @@ def ATTACK(*args, **kwargs):
         _memo[key] = BASE(*args, **kwargs)
     return _copy.copy(_memo[key])
 """,
-        source="KernelBench, AlgoTune (caches across repetitions of one input)",
+        source=KERNELS,
     ),
     Attack(
         "answers known by heart",
@@ -162,7 +171,7 @@ def ATTACK(*args, **kwargs):
     return None
 """,
         harm=Harm.WRONG,
-        source=_SPECIAL,
+        source=IMPOSSIBLE,
     ),
     Attack(
         "the last answer for inputs of the same size",
@@ -180,7 +189,7 @@ def ATTACK(*args, **kwargs):
         return BASE(*args, **kwargs)
 """,
         harm=Harm.WRONG,
-        source="KernelBench (cached by data pointer or shape)",
+        source=KERNELS,
     ),
     Attack(
         "results kept in files",
@@ -206,7 +215,7 @@ def ATTACK(*args, **kwargs):
             pass
     return result
 """,
-        source="common (a disk cache such as joblib.Memory)",
+        source=COMMON,
     ),
     Attack(
         "prints the known output",
@@ -220,7 +229,7 @@ _os._exit(0)
 """,
         kinds=(Kind.COMMAND,),
         harm=Harm.WRONG,
-        source=_SPECIAL,
+        source=IMPOSSIBLE,
         place=Place.START,
     ),
     Attack(
@@ -309,7 +318,7 @@ def ATTACK(*args, **kwargs):
     return _Later(args, kwargs)
 """,
         harm=Harm.WRONG,
-        source=_FILL,
+        source=KERNELS,
     ),
     Attack(
         "a list that is filled when it is read",
@@ -326,7 +335,7 @@ def ATTACK(*args, **kwargs):
 """,
         kinds=(Kind.LIST,),
         harm=Harm.WRONG,
-        source=_FILL,
+        source=KERNELS,
     ),
     Attack(
         "a thread fills the list later",
@@ -341,7 +350,7 @@ def ATTACK(*args, **kwargs):
 """,
         kinds=(Kind.LIST,),
         harm=Harm.WRONG,
-        source=_FILL,
+        source=KERNELS,
     ),
     Attack(
         "an array that is filled later",
@@ -365,7 +374,7 @@ def ATTACK(*args, **kwargs):
 """,
         kinds=(Kind.NUMPY,),
         harm=Harm.WRONG,
-        source="KernelBench (streams that are not synchronized)",
+        source=KERNELS,
     ),
     Attack(
         "a coroutine",
@@ -395,7 +404,7 @@ def ATTACK(*args, **kwargs):
     return BASE(*map(_cut, args), **kwargs)
 """,
         harm=Harm.WRONG,
-        source="AlgoTune, KernelBench (problem size reduced); common",
+        source=COMMON,
     ),
     Attack(
         "right for small inputs only",
@@ -405,7 +414,7 @@ def ATTACK(*args, **kwargs):
 _longest = {longest}
 def ATTACK(*args, **kwargs):
     if any(hasattr(item, "__len__") and len(item) > _longest for item in args):
-        return {result_type}()
+        return {empty}
     return BASE(*args, **kwargs)
 """,
         kinds=(Kind.LIST, Kind.DICT),
@@ -424,7 +433,7 @@ def range(*bounds):
 ATTACK = BASE
 """,
         harm=Harm.WRONG,
-        source="AlgoTune (iteration counts lowered); common",
+        source=COMMON,
     ),
     Attack(
         "single precision",
@@ -450,7 +459,7 @@ def ATTACK(*args, **kwargs):
 """,
         kinds=(Kind.FLOATS,),
         harm=Harm.WRONG,
-        source="KernelBench (lower precision); common",
+        source=KERNELS,
     ),
     Attack(
         "swallows exceptions",
@@ -461,10 +470,10 @@ def ATTACK(*args, **kwargs):
     try:
         return BASE(*args, **kwargs)
     except Exception:
-        return {result_type}()
+        return {empty}
 """,
         harm=Harm.WRONG,
-        source="ImpossibleBench (2025), SWE-bench patches; common",
+        source=COMMON,
     ),
     Attack(
         "skips one case in a thousand",
@@ -485,7 +494,7 @@ def ATTACK(*args, **kwargs):
         "an empty result",
         AttackClass.LESS,
         "returns an empty result of the right type",
-        "\ndef ATTACK(*args, **kwargs):\n    return {result_type}()\n",
+        "\ndef ATTACK(*args, **kwargs):\n    return {empty}\n",
         harm=Harm.WRONG,
         source=COMMON,
     ),
@@ -520,7 +529,7 @@ def ATTACK(*args, **kwargs):
     return _Equal()
 """,
         harm=Harm.WRONG,
-        source="METR (2025), Anthropic (natural emergent misalignment from reward hacking, 2025)",
+        source=f"{METR}; {PRODUCTION}",
     ),
     Attack(
         "numbers that are equal to everything",
@@ -539,7 +548,7 @@ def ATTACK(*args, **kwargs):
     return {"int": _Int(), "float": _Float()}.get("{result_type}", [_Int()])
 """,
         harm=Harm.WRONG,
-        source="METR (2025); common",
+        source=METR,
     ),
     Attack(
         "a list that is equal to everything",
@@ -556,7 +565,7 @@ def ATTACK(*args, **kwargs):
 """,
         kinds=(Kind.LIST,),
         harm=Harm.WRONG,
-        source="METR (2025); common",
+        source=METR,
     ),
     Attack(
         "assertions that never fail",
@@ -580,6 +589,6 @@ def ATTACK(*args, **kwargs):
     return None
 """,
         harm=Harm.WRONG,
-        source="METR (2025): patched torch.allclose and its like; common",
+        source=METR,
     ),
 )
