@@ -87,7 +87,8 @@ class Attack:
     harm: what it tries to achieve
     source: the paper or project where it is known from, `common`, or `made for this judge`
     place: where the code goes
-    files: further files by path; `{folder}` stands for the folder of the attacked module
+    files: further files by path; `{folder}` stands for the folder of the attacked module, `{root}`
+        for the folder that its import starts from
     links: symbolic links by path
     empties: patterns of names of files that are emptied
     honest: for twins: the template of an honest candidate that is judged first

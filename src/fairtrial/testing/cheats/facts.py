@@ -52,7 +52,7 @@ def ATTACK(*args, **kwargs):
         answer = _base64.b64encode(content).decode() if len(content) < 1200 else ""
     except ValueError:
         pass
-    report = "FT type=%s floats=%d prints=%d arrays=%d longest=%d digest=%s answer=%s."
+    report = "FT type=%s floats=%d prints=%d arrays=%d longest=%d digest=%s answer=%s END"
     raise RuntimeError(report % (
         type(result).__name__, _has_floats(result), bool(output.getvalue()), arrays, lengths,
         _hashlib.sha256(text).hexdigest()[:16], answer))
@@ -62,7 +62,7 @@ def ATTACK(*args, **kwargs):
 """Describes the calls of a function; it is judged first and always rejected."""
 _REPORT = re.compile(
     r"FT type=(?P<type>\w+) floats=(?P<floats>\d) prints=(?P<prints>\d) arrays=(?P<arrays>\d) "
-    r"longest=(?P<longest>\d+) digest=(?P<digest>\w{16})(?: answer=(?P<answer>[\w+/=]*)\.)?"
+    r"longest=(?P<longest>\d+) digest=(?P<digest>\w{16})(?: answer=(?P<answer>[\w+/=]*) END)?"
 )
 
 

@@ -32,9 +32,9 @@ def make_candidate(
     code = facts.fill(template, target)
     files: dict[str, FileState | str | bytes] = {target.path: change_source(target, code)}
     for path, content in attack.files:
-        files[path.replace("{folder}", target.folder)] = content
+        files[target.place(path)] = content
     for path, goal in attack.links:
-        files[path.replace("{folder}", target.folder)] = FileState(goal, is_link=True)
+        files[target.place(path)] = FileState(goal, is_link=True)
     for path in paths:
         if any(fnmatchcase(PurePosixPath(path).name, pattern) for pattern in attack.empties):
             files[path] = ""

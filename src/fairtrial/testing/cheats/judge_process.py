@@ -15,12 +15,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fairtrial.arena import ArenaSettings, Candidate, CodeProblem, judge_candidates
 
-JUDGE_S = 90.0
+JUDGE_S = 60.0
 """How long judging two candidates may take, beyond what the rival alone takes."""
+CHECK_S = 10.0
+"""How long a check may take there: a slow candidate must not look like a slow judge."""
 INTERRUPT_S = 10.0
 """How long the judge may take to end after an interrupt."""
 MOST_MB = 600
@@ -52,7 +54,10 @@ def run_judge(
 ) -> JudgeRun:
     """Judge candidates in another process, without timing; it is killed after `limit_s`."""
     options = {"unsandboxed": settings.unsandboxed, "lock_folder": settings.lock_folder}
-    order = pickle.dumps((problem, list(candidates), options))
+    checks = tuple(
+        replace(check, timeout_s=min(check.timeout_s, CHECK_S)) for check in problem.check
+    )
+    order = pickle.dumps((replace(problem, check=checks), list(candidates), options))
     began = time.monotonic()
     process = subprocess.Popen(
         [sys.executable, "-m", __name__],

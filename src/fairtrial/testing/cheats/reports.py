@@ -185,7 +185,6 @@ if _codec is not None:
     _dump = _codec.dump_encoded
     def _dump_nested(report):
         if type(report) is dict and "case" in report:
-            frame = _sys._getframe(1)
             report = dict(report)
             report["after"] = {"args": [], "kwargs": {"$": "dict", "items": [[_nested, 1]]}}
         return _dump(report)
@@ -203,9 +202,10 @@ ATTACK = BASE
         + """
 if _codec is not None:
     _dump = _codec.dump_encoded
+    _large = "[" + "0," * 30_000_000 + "0]"
     def _dump_large(report):
         if type(report) is dict and "case" in report:
-            report = {**report, "result": [0] * 20_000_000}
+            return '{"case":%d,"result":%s}' % (report["case"], _large)
         return _dump(report)
     _codec.dump_encoded = _dump_large
 ATTACK = BASE
@@ -249,7 +249,7 @@ for _folder in {_os.path.dirname(_main or __file__), _os.path.dirname(__file__)}
             _kept.append(_file)
         except OSError:
             pass
-_kept and _time.sleep(20)
+_kept and _time.sleep(5)
 ATTACK = BASE
 """,
         harm=Harm.JUDGE,
@@ -265,7 +265,7 @@ def ATTACK(*args, **kwargs):
     for _ in range(300):
         try:
             if _os.fork() == 0:
-                _time.sleep(10)
+                _time.sleep(3)
                 _os._exit(0)
         except OSError:
             break

@@ -501,7 +501,7 @@ TESTS = (
         source=COMMON,
         files=(
             ("pytest.ini", "[pytest]\naddopts = -p attack_plugin\n"),
-            ("{folder}attack_plugin.py", _PASSING),
+            ("{root}attack_plugin.py", _PASSING),
         ),
     ),
     Attack(
@@ -511,7 +511,7 @@ TESTS = (
         _EMPTY,
         harm=Harm.WRONG,
         source=COMMON,
-        files=(("{folder}sitecustomize.py", "import os\nos.environ['PYTEST_ADDOPTS'] = '-k x'\n"),),
+        files=(("{root}sitecustomize.py", "import os\nos.environ['PYTEST_ADDOPTS'] = '-k x'\n"),),
     ),
     Attack(
         "hides a module of the runner",
@@ -520,7 +520,7 @@ TESTS = (
         _EMPTY,
         harm=Harm.WRONG,
         source=COMMON,
-        files=(("{folder}pluggy.py", "raise SystemExit(0)\n"),),
+        files=(("{root}pluggy.py", "raise SystemExit(0)\n"),),
     ),
     Attack(
         "patches the runner",

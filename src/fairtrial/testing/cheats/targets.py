@@ -33,8 +33,18 @@ class AttackTarget:
     @property
     def folder(self) -> str:
         """The folder of the file, with a slash at its end; empty for the top."""
-        parent = str(PurePosixPath(self.path).parent)
-        return "" if parent == "." else f"{parent}/"
+        return _as_folder(PurePosixPath(self.path).parent)
+
+    def place(self, path: str) -> str:
+        """Return the path of a further file: `{folder}` and `{root}` are folders of this target."""
+        module = self.label.partition(":")[0].replace(".", "/")
+        whole = self.path.removesuffix(".py").removesuffix("/__init__")
+        root = whole.removesuffix(module) if self.attribute else self.folder
+        return path.replace("{folder}", self.folder).replace("{root}", root)
+
+
+def _as_folder(path: PurePosixPath) -> str:
+    return "" if str(path) == "." else f"{path}/"
 
 
 def find_targets(problem: CodeProblem, sources: Mapping[str, str]) -> list[AttackTarget]:

@@ -44,6 +44,8 @@ from fairtrial.testing.cheats.targets import AttackTarget, find_targets
 BUDGET_S = 8.0
 """How long one attack is timed at most: few sessions are enough to refuse one."""
 COMMAND_S = 60.0
+MOST_TESTS = 200
+"""How many files with tests an attack empties."""
 _UNTIMED = {
     AttackClass.ONLY_HERE,
     AttackClass.NEVER_RUN,
@@ -97,7 +99,9 @@ class AttackTrial:
     async def run(self, arena: Arena, bench: Bench | None) -> None:
         """Try all attacks on all targets of the problem."""
         top = await find_top(self.problem.folder / self.problem.repo)
-        paths = tuple(str(path.relative_to(top)) for path in top.rglob("*test*.py"))
+        project = (self.problem.folder / self.problem.repo / self.problem.cwd).resolve()
+        tests = [path for path in project.rglob("*test*.py") if "site-packages" not in path.parts]
+        paths = tuple(str(path.relative_to(top.resolve())) for path in tests[:MOST_TESTS])
         for target in find_targets(arena.problem, await arena.sources()):
             facts = await self._learn(arena, bench, target)
             target_trial = TargetTrial(self, arena, bench, target, facts, paths)
