@@ -13,6 +13,11 @@ def numbers(rng: Random) -> Call:
     return ([rng.randrange(2**31) for _ in range(rng.randrange(30, 60))],), {}
 
 
+def many(rng: Random) -> Call:
+    """Return 500 to 900 small numbers."""
+    return ([rng.randrange(5000) for _ in range(rng.randrange(500, 900))],), {}
+
+
 def array(rng: Random) -> Call:
     """Return an array of a few thousand floats."""
     import numpy

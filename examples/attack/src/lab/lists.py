@@ -13,3 +13,11 @@ def work(numbers: list[int]) -> list[int]:
             number = (number * 1103515245 + 12345) % MODULUS
         results.append(number)
     return results
+
+
+def order(numbers: list[int]) -> list[int]:
+    """Return the numbers in order, each once: takes no longer than reading and writing them."""
+    seen = set()
+    for number in numbers:
+        seen.add(number)
+    return sorted(seen)

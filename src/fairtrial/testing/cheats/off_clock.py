@@ -146,6 +146,39 @@ if _Batch is not None:
 
 SPLIT = (
     Attack(
+        "splits to the limit",
+        AttackClass.SPLIT,
+        "of ten rounds works in four before the clock, in one in a child that nobody waits for, and "
+        "in five honestly: just enough for the median of ratios, too few for the other medians",
+        OFF_CLOCK
+        + CHILD
+        + """
+_turn, _pending = [-3], []
+if _Batch is not None:
+    def _load_turn(self, payload):
+        _load(self, payload)
+        _pending.clear()
+        if not self.cases:
+            return
+        _turn[0] += 1
+        if _turn[0] < 0:
+            return
+        if _turn[0] % 10 in (0, 2, 4, 6):
+            _run(self)
+        elif _turn[0] % 10 == 8:
+            _pending.append(_in_child(self, self.cases, True))
+    def _run_turn(self):
+        if not self.results and not _pending:
+            _run(self)
+    def _encode_turn(self):
+        while _pending:
+            self.results = _read_results(_pending.pop())
+        return _encode(self)
+    _Batch.load_inputs, _Batch.run, _Batch.encode_results = _load_turn, _run_turn, _encode_turn
+""",
+        source=MADE,
+    ),
+    Attack(
         "splits between CPU before the clock and a child",
         AttackClass.SPLIT,
         "in turn works before the clock, in a child that nobody waits for, and honestly, so that "
@@ -259,7 +292,7 @@ if _Batch is not None:
     def _load_some(self, payload):
         _load(self, payload)
         self._early = {}
-        for place in range(0, len(self.cases), 10):
+        for place in range(9, len(self.cases), 10):
             args, kwargs = self.cases[place]
             self._early[place] = self.function(*args, **kwargs)
     def _run_rest(self):

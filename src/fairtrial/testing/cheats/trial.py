@@ -295,7 +295,7 @@ def conclude_timed(attack: Attack, result: Measurement | Rejection) -> tuple[Att
     figures = estimate_text(result.estimate) or "too few sessions"
     if result.adopt:
         return AttackOutcome.WON, f"adopted: {figures}"
-    if result.vetoes:
+    if result.vetoes and result.verdict == Verdict.FASTER:
         return AttackOutcome.VETOED, f"{figures}; {result.vetoes[0]}"
     detail = f"{result.verdict.value}: {figures}"
     is_wrong = attack.harm == Harm.WRONG
