@@ -148,7 +148,7 @@ SPLIT = (
     Attack(
         "splits to the limit",
         AttackClass.SPLIT,
-        "of ten rounds works in four before the clock, in one in a child that nobody waits for, and "
+        "of ten rounds works in four before the clock, in one in a child without a parent, and "
         "in five honestly: just enough for the median of ratios, too few for the other medians",
         OFF_CLOCK
         + CHILD
