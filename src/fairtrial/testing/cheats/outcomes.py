@@ -206,7 +206,8 @@ def explain(
 def find_inapplicable(attack: Attack, facts: TargetFacts) -> str:
     """Return why an attack doesn't apply to a target; empty if it does."""
     if set(attack.kinds) & facts.kinds:
-        return ""
+        needs_output = "{output}" in attack.template and not facts.output
+        return "the output of the command isn't known" if needs_output else ""
     return "it is for " + " or ".join(kind.value for kind in attack.kinds)
 
 

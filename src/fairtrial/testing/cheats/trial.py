@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import PurePosixPath
 
 from fairtrial.arena import (
     Arena,
@@ -132,22 +134,27 @@ class AttackTrial:
 
 
 async def run_command(arena: Arena, target: AttackTarget) -> bytes:
-    """Return what a command prints on the base, as an agent in its own slot would see it."""
-    workshop = arena.make_workshop()
+    """Return what a command prints on the base, as an agent in its own slot would see it.
+
+    Empty if it fails there, or prints more than a megabyte.
+    """
+    workshop, cwd = arena.make_workshop(), PurePosixPath(arena.problem.cwd)
     async with workshop.slot(git=False) as slot:
-        variables = slot.variables()
-        roots = [str(slot.cwd / root) for root in arena.problem.import_roots or ("src", ".")]
+        top = slot.cwd.parents[len(cwd.parts) - 1] if cwd.parts else slot.cwd
+        roots = [str(top / root) for root in arena.resources.import_roots]
         command = Command(
             argv=tuple(word.replace("{python}", slot.python) for word in target.command),
             cwd=slot.cwd,
-            env={**variables, "PYTHONPATH": ":".join(roots)},
+            env={**slot.variables(), "PYTHONPATH": os.pathsep.join(roots)},
             view=slot.view(),
             limits=arena.problem.limits,
             timeout_s=COMMAND_S,
             output_bytes=2**20,
         )
         done = await workshop.sandbox.run(command)
-    return b"" if done.stdout.dropped else done.stdout.head + done.stdout.tail
+    if done.exit_code != 0 or done.stdout.dropped:
+        return b""
+    return done.stdout.head + done.stdout.tail
 
 
 @dataclass(frozen=True, slots=True)
