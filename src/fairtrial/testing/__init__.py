@@ -1,1 +1,1 @@
-"""Conformance suites for plug-ins, such as `executors` and `sandboxes`; `cheats` attacks problems."""
+"""Conformance suites for plug-ins, such as `executors` and `sandboxes`; and `cheats`, attacks."""
