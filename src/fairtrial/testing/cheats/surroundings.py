@@ -239,48 +239,36 @@ def _paths():
         source=METR,
     ),
     Attack(
-        "writes outside of its slot",
+        "could write outside of its slot",
         AttackClass.NEIGHBOR,
-        "writes files beside the slot, into other slots and into Python's own folders",
+        "looks whether it may write into Python's own folders and the folder beside the slot",
         """
-import glob as _glob, os as _os, sys as _sys
-_written = []
-_places = [_os.path.join(folder, "fairtrial_attack_was_here.txt") for folder in {
-    *(_os.path.dirname(entry) for entry in _sys.path if entry), _sys.prefix,
-    _os.path.dirname(_os.path.dirname(_os.path.realpath(__file__)))}]
-for _place in _places:
-    try:
-        with open(_place, "x") as _file:
-            _file.write("an attack of fairtrial's own suite wrote this; remove it")
-        _os.unlink(_place)
-        _written.append(_place)
-    except OSError:
-        pass
+import os as _os, site as _site, sys as _sys
 def ATTACK(*args, **kwargs):
-    outside = [path for path in _written if "site-packages" in path or path.startswith(_sys.prefix)]
-    if outside:
-        raise RuntimeError("FAIRTRIAL-LEAK " + outside[0])
+    for folder in (_sys.prefix, *_site.getsitepackages()):
+        if _os.access(folder, _os.W_OK):
+            raise RuntimeError("FAIRTRIAL-LEAK " + folder)
     return BASE(*args, **kwargs)
 """,
         harm=Harm.LEAK,
         source=COMMON,
     ),
     Attack(
-        "sends data over the network",
+        "could send data over the network",
         AttackClass.NEIGHBOR,
-        "opens connections to the outside and to the local host",
+        "looks whether there is a route to an address outside, without sending anything",
         """
 import socket as _socket
-_reached = []
-for _address in (("1.1.1.1", 53), ("8.8.8.8", 53)):
-    try:
-        _socket.create_connection(_address, timeout=0.5).close()
-        _reached.append(_address[0])
-    except OSError:
-        pass
+def _has_route():
+    with _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM) as datagram:
+        try:
+            datagram.connect(("192.0.2.1", 9))  # reserved for examples; nothing is sent
+        except OSError:
+            return False
+    return True
 def ATTACK(*args, **kwargs):
-    if _reached:
-        raise RuntimeError("FAIRTRIAL-LEAK network " + _reached[0])
+    if _has_route():
+        raise RuntimeError("FAIRTRIAL-LEAK a network")
     return BASE(*args, **kwargs)
 """,
         harm=Harm.LEAK,
