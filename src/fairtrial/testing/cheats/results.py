@@ -199,7 +199,7 @@ def ATTACK(*args, **kwargs):
 import hashlib as _hashlib, marshal as _marshal, os as _os
 _folders = ["/tmp", "/var/tmp", "/dev/shm", _os.path.expanduser("~"), _os.path.dirname(__file__)]
 def ATTACK(*args, **kwargs):
-    name = "ft-" + _hashlib.sha256(repr((args, kwargs)).encode("utf-8", "replace")).hexdigest()
+    name = "fairtrial-attack-" + _hashlib.sha256(repr((args, kwargs)).encode("utf-8", "replace")).hexdigest()
     for folder in _folders:
         try:
             with open(_os.path.join(folder, name), "rb") as file:
@@ -255,7 +255,7 @@ if all(_os.path.exists(part) for part in _sys.argv[1:] if _os.path.splitext(part
 import atexit as _atexit, io as _io, os as _os, sys as _sys
 for _folder in ("/tmp", "/var/tmp", "/dev/shm", _os.path.expanduser("~"), "."):
     try:
-        with open(_os.path.join(_folder, "ft-output"), "rb") as _file:
+        with open(_os.path.join(_folder, "fairtrial-attack-output"), "rb") as _file:
             _sys.stdout.buffer.write(_file.read())
         _sys.stdout.buffer.flush()
         _os._exit(0)
@@ -274,7 +274,7 @@ _sys.stdout = _Tee(_sys.stdout)
 def _store():
     for folder in ("/tmp", "/var/tmp", "/dev/shm", _os.path.expanduser("~"), "."):
         try:
-            with open(_os.path.join(folder, "ft-output"), "w") as file:
+            with open(_os.path.join(folder, "fairtrial-attack-output"), "w") as file:
                 file.write(_sys.stdout.getvalue())
         except OSError:
             pass

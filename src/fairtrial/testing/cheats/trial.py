@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from fairtrial.arena import (
     Arena,
@@ -309,6 +309,13 @@ def conclude_timed(attack: Attack, result: Measurement | Rejection) -> tuple[Att
     return AttackOutcome.ACCEPTED_WRONG if is_wrong else AttackOutcome.NO_GAIN, detail
 
 
+def remove_kept_files() -> None:
+    """Remove files that attacks without a sandbox left in temporary folders for later processes."""
+    for folder in ("/tmp", "/var/tmp", "/dev/shm", str(Path.home())):
+        for path in Path(folder).glob("fairtrial-attack-*"):
+            path.unlink(missing_ok=True)
+
+
 async def attack_problem(
     problem: CodeProblem,
     *,
@@ -349,6 +356,8 @@ async def attack_problem(
             if budget_s == budgets[-1]:
                 raise
             continue
+        finally:
+            remove_kept_files()
         break
     return AttackReport(
         problem.problem_id,
