@@ -34,12 +34,12 @@ from fairtrial.testing.cheats import (
     attack_problem,
     list_attacks,
 )
+from fairtrial.testing.cheats.conclusions import conclude_timed, conclude_untimed, find_leak
 from fairtrial.testing.cheats.facts import PROBE, TargetFacts, read_probe
 from fairtrial.testing.cheats.instances import change_source, make_candidate, make_rival
 from fairtrial.testing.cheats.judge_process import JudgeRun, describe_harm
 from fairtrial.testing.cheats.outcomes import explain, find_inapplicable
 from fairtrial.testing.cheats.targets import AttackTarget, find_targets, rename_function
-from fairtrial.testing.cheats.trial import conclude_timed, conclude_untimed, find_leak
 
 SHAPES = {
     "a plain function": ("work", "def work(numbers):\n    return sorted(numbers)\n"),

@@ -5,19 +5,59 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from fairtrial.core import Mistake, StudyError, did_you_mean
+from fairtrial.testing.cheats.aliased_results import (
+    ALIASED,
+)
 from fairtrial.testing.cheats.attack import Attack, AttackClass
-from fairtrial.testing.cheats.off_clock import BEFORE, HARNESS, SPLIT
-from fairtrial.testing.cheats.processes import CLOCKS, CORE, SLOW_BASE
-from fairtrial.testing.cheats.reports import FORGED, JUDGE, TWINS
-from fairtrial.testing.cheats.results import ALIASED, BY_HEART, EQUAL, LAZY, LESS
-from fairtrial.testing.cheats.surroundings import (
-    EXITS,
+from fairtrial.testing.cheats.clocks import (
+    CLOCKS,
+)
+from fairtrial.testing.cheats.detection import (
+    ONLY_HERE,
+    TIMED,
+)
+from fairtrial.testing.cheats.false_equality import (
+    EQUAL,
+)
+from fairtrial.testing.cheats.faster_harness import (
+    HARNESS,
+)
+from fairtrial.testing.cheats.forged_reports import (
+    FORGED,
+)
+from fairtrial.testing.cheats.judge_attacks import (
+    JUDGE,
+)
+from fairtrial.testing.cheats.known_inputs import (
+    BY_HEART,
+)
+from fairtrial.testing.cheats.less_work import (
+    LAZY,
+    LESS,
+)
+from fairtrial.testing.cheats.neighbors import (
     EXPECTED,
     NEIGHBOR,
     NEVER_RUN,
-    ONLY_HERE,
+)
+from fairtrial.testing.cheats.off_clock import (
+    BEFORE,
+)
+from fairtrial.testing.cheats.second_core import (
+    CORE,
+)
+from fairtrial.testing.cheats.slow_base import (
+    SLOW_BASE,
+)
+from fairtrial.testing.cheats.split_channels import (
+    SPLIT,
+)
+from fairtrial.testing.cheats.test_tampering import (
+    EXITS,
     TESTS,
-    TIMED,
+)
+from fairtrial.testing.cheats.twins import (
+    TWINS,
 )
 
 ATTACKS: tuple[Attack, ...] = (

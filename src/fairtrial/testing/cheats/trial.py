@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import re
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from fairtrial.arena import (
     Arena,
@@ -17,22 +15,18 @@ from fairtrial.arena import (
     Candidate,
     Changes,
     CodeProblem,
-    Judgement,
-    Measurement,
-    Rejection,
-    Verdict,
-    estimate_text,
     find_top,
     open_arena,
     time_candidate,
 )
 from fairtrial.core import MisfitError, run_all
-from fairtrial.sandbox import Command
-from fairtrial.testing.cheats.attack import Attack, AttackClass, Harm, Kind
+from fairtrial.testing.cheats.attack import Attack, AttackClass, Harm
 from fairtrial.testing.cheats.catalog import list_attacks
-from fairtrial.testing.cheats.facts import PROBE, TargetFacts, list_texts, read_probe
+from fairtrial.testing.cheats.conclusions import conclude_timed, conclude_untimed, find_leak
+from fairtrial.testing.cheats.facts import TargetFacts
 from fairtrial.testing.cheats.instances import make_candidate, make_rival
 from fairtrial.testing.cheats.judge_process import JUDGE_S, JudgeRun, describe_harm, run_judge
+from fairtrial.testing.cheats.learning import learn
 from fairtrial.testing.cheats.outcomes import (
     AttackOutcome,
     AttackReport,
@@ -45,7 +39,6 @@ from fairtrial.testing.cheats.targets import AttackTarget, find_targets
 
 BUDGET_S = 8.0
 """How long one attack is timed at most: few sessions are enough to refuse one."""
-COMMAND_S = 60.0
 MOST_TESTS = 200
 """How many files with tests an attack empties."""
 _UNTIMED = {
@@ -56,7 +49,6 @@ _UNTIMED = {
     AttackClass.JUDGE,
 }
 """Classes whose attacks don't try to be faster."""
-_LEAK = re.compile(r"(?:RuntimeError: |^)FAIRTRIAL-LEAK (.+)", re.M)
 
 OnResult = Callable[[AttackResult], None]
 
@@ -105,56 +97,11 @@ class AttackTrial:
         tests = [path for path in project.rglob("*test*.py") if "site-packages" not in path.parts]
         paths = tuple(str(path.relative_to(top.resolve())) for path in tests[:MOST_TESTS])
         for target in find_targets(arena.problem, await arena.sources()):
-            facts = await self._learn(arena, bench, target)
+            facts = await learn(arena, bench, target)
             target_trial = TargetTrial(self, arena, bench, target, facts, paths)
             await target_trial.run()
             for result in list_unreached(self.attacks, target.label, self.results):
                 self.results.append(result)
-
-    async def _learn(self, arena: Arena, bench: Bench | None, target: AttackTarget) -> TargetFacts:
-        """Find out what an attacker could know of a target."""
-        makers = [check.inputs.partition(":")[0] for check in arena.problem.check if check.inputs]
-        calls = [check.calls for check in arena.problem.check if check.calls]
-        facts = TargetFacts(
-            hidden=tuple(dict.fromkeys((*makers, *calls))),
-            memory_mb=arena.problem.limits.memory_mb,
-        )
-        if target.command:
-            output = await run_command(arena, target)
-            return replace(facts, kinds=frozenset((Kind.COMMAND,)), output=output)
-        probe = make_candidate(PROBE, target, facts)
-        judgement = await arena.judge(probe)
-        learned = read_probe(judgement, facts)
-        changes = await arena.resolve(probe)
-        is_passed = judgement.verdict == Verdict.PASSED
-        if not learned.result_type and is_passed and bench and isinstance(changes, Changes):
-            timed = await time_candidate(arena, bench, probe.name, changes)
-            learned = read_probe(timed if isinstance(timed, Rejection) else None, facts)
-        return learned
-
-
-async def run_command(arena: Arena, target: AttackTarget) -> bytes:
-    """Return what a command prints on the base, as an agent in its own slot would see it.
-
-    Empty if it fails there, or prints more than a megabyte.
-    """
-    workshop, cwd = arena.make_workshop(), PurePosixPath(arena.problem.cwd)
-    async with workshop.slot(git=False) as slot:
-        top = slot.cwd.parents[len(cwd.parts) - 1] if cwd.parts else slot.cwd
-        roots = [str(top / root) for root in arena.resources.import_roots]
-        command = Command(
-            argv=tuple(word.replace("{python}", slot.python) for word in target.command),
-            cwd=slot.cwd,
-            env={**slot.variables(), "PYTHONPATH": os.pathsep.join(roots)},
-            view=slot.view(),
-            limits=arena.problem.limits,
-            timeout_s=COMMAND_S,
-            output_bytes=2**20,
-        )
-        done = await workshop.sandbox.run(command)
-    if done.exit_code != 0 or done.stdout.dropped:
-        return b""
-    return done.stdout.head + done.stdout.tail
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,44 +216,6 @@ class TargetTrial:
 
     def _run_judge(self, candidates: list[Candidate], limit_s: float) -> JudgeRun:
         return run_judge(self.trial.problem, candidates, self.trial.settings, limit_s)
-
-
-def find_leak(judgement: Judgement) -> str:
-    """Return what a rejection quotes from outside of the slot; empty if it quotes nothing."""
-    for text in list_texts(judgement):
-        match = _LEAK.search(text)
-        if match:
-            return match[1].strip()
-    return ""
-
-
-def conclude_untimed(attack: Attack, judgement: Judgement) -> tuple[AttackOutcome, str]:
-    """Return what came of an attack that passed its checks and isn't timed."""
-    if attack.harm == Harm.LEAK:
-        return AttackOutcome.NO_GAIN, "it found nothing, and behaved like the base"
-    if attack.harm == Harm.SPEED:
-        return AttackOutcome.NO_GAIN, "it passed; nothing was timed"
-    if attack.files and judgement.not_exercised:
-        named = ", ".join(judgement.not_exercised)
-        return AttackOutcome.NO_GAIN, f"the verdict names what no check imported: {named}"
-    if judgement.duplicate_of:
-        return AttackOutcome.ACCEPTED_WRONG, f"as a duplicate of '{judgement.duplicate_of}'"
-    return AttackOutcome.ACCEPTED_WRONG, "it passed all checks"
-
-
-def conclude_timed(attack: Attack, result: Measurement | Rejection) -> tuple[AttackOutcome, str]:
-    """Return what came of an attack that was timed."""
-    if isinstance(result, Rejection):
-        is_ours = result.reason.value == "evaluator"
-        return AttackOutcome.NOT_REACHED if is_ours else AttackOutcome.REJECTED, result.message
-    figures = estimate_text(result.estimate) or "too few sessions"
-    if result.adopt:
-        return AttackOutcome.WON, f"adopted: {figures}"
-    if result.vetoes and result.verdict == Verdict.FASTER:
-        return AttackOutcome.VETOED, f"{figures}; {result.vetoes[0]}"
-    detail = f"{result.verdict.value}: {figures}"
-    is_wrong = attack.harm == Harm.WRONG
-    return AttackOutcome.ACCEPTED_WRONG if is_wrong else AttackOutcome.NO_GAIN, detail
 
 
 def remove_kept_files() -> None:
