@@ -16,13 +16,33 @@ SPLIT = (
     Attack(
         "splits to the limit",
         AttackClass.SPLIT,
-        "of ten rounds works in four before the clock, in one in a child without a parent, and "
-        "in five honestly: just enough for the median of ratios, too few for the other medians",
+        "of ten rounds works in four before the clock, in two in a child, and idles in four: "
+        "medians see none of it, and idle time excuses the child's CPU time",
         OFF_CLOCK
         + CHILD
         + """
+import struct as _struct, time as _time
 _turn, _pending = [-3], []
+def _send(descriptor, value):
+    content = _pickle.dumps(value)
+    content = memoryview(_struct.pack("Q", len(content)) + content)
+    while content:
+        content = content[_os.write(descriptor, content):]
+def _receive(file):
+    return _pickle.loads(file.read(_struct.unpack("Q", file.read(8))[0]))
+def _serve():
+    # A process that is forked once: forking in every round would be seen.
+    (its, ours), (inbox, outbox) = _os.pipe(), _os.pipe()
+    if _os.fork() == 0:
+        _os.close(ours)
+        with open(its, "rb") as file:
+            while True:
+                _send(outbox, [BASE(*args, **kwargs) for args, kwargs in _receive(file)])
+    _os.close(outbox)
+    return ours, open(inbox, "rb")
 if _Batch is not None:
+    _signal.signal(_signal.SIGCHLD, _signal.SIG_IGN)
+    _ours, _inbox = _serve()
     def _load_turn(self, payload):
         _load(self, payload)
         _pending.clear()
@@ -33,14 +53,19 @@ if _Batch is not None:
             return
         if _turn[0] % 10 in (0, 2, 4, 6):
             _run(self)
-        elif _turn[0] % 10 == 8:
-            _pending.append(_in_child(self, self.cases, True))
+        elif _turn[0] % 10 in (5, 8):
+            _send(_ours, self.cases)
+            _pending.append(1)
     def _run_turn(self):
         if not self.results and not _pending:
+            began = _time.monotonic()
             _run(self)
+            if _turn[0] >= 0:
+                _time.sleep(2 * (_time.monotonic() - began))
     def _encode_turn(self):
         while _pending:
-            self.results = _read_results(_pending.pop())
+            _pending.clear()
+            self.results = _receive(_inbox)
         return _encode(self)
     _Batch.load_inputs, _Batch.run, _Batch.encode_results = _load_turn, _run_turn, _encode_turn
 """,
