@@ -1,7 +1,8 @@
 """The `fairtrial` command: a table of commands, each imported only when it is called.
 
 Exit codes: 0 success, 1 a bug in fairtrial, 2 bad input, 3 unusable ledger, 4 the environment
-failed, 5 some runs failed or an audit did, 6 a budget ended the study, 130 interrupted.
+failed, 5 some runs failed, an audit did, or an attack won, 6 a budget ended the study, 130
+interrupted.
 """
 
 from __future__ import annotations
@@ -43,6 +44,10 @@ COMMANDS = {
     "aa": (
         "fairtrial.cli.aa:command",
         "Time the base against itself: detectable effects.",
+    ),
+    "attack": (
+        "fairtrial.cli.attack:command",
+        "Try known cheats on a problem: which would win?",
     ),
     "optimize": (
         "fairtrial.cli.optimize:command",

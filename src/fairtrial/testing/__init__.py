@@ -1,1 +1,1 @@
-"""Conformance suites for plug-ins: `executors`, `sandboxes`, and `isolation` for full sandboxes."""
+"""Conformance suites for plug-ins, such as `executors` and `sandboxes`; and `cheats`, attacks."""

@@ -1,0 +1,1 @@
+"""Small functions of different kinds, and a command, to be attacked."""

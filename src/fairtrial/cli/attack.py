@@ -1,0 +1,197 @@
+"""`fairtrial attack`: try known cheats on a problem, and show which of them would win."""
+
+from __future__ import annotations
+
+import textwrap
+from functools import partial
+from pathlib import Path
+
+import click
+
+from fairtrial.arena import ArenaSettings, read_problem
+from fairtrial.cli.event_text import print_event
+from fairtrial.cli.interrupts import run_interruptible
+from fairtrial.cli.output import count, json_option, note, print_json, print_wrapped, style, warn
+from fairtrial.core import StudyError, ignore_event
+from fairtrial.testing.cheats import (
+    Attack,
+    AttackClass,
+    AttackOutcome,
+    AttackReport,
+    AttackResult,
+    attack_problem,
+    list_attacks,
+)
+
+WON = 5
+"""The exit code if an attack won."""
+COLUMNS = (
+    AttackOutcome.REJECTED,
+    AttackOutcome.VETOED,
+    AttackOutcome.NO_GAIN,
+    AttackOutcome.ACCEPTED_WRONG,
+    AttackOutcome.WON,
+)
+TITLES = ("rejected", "vetoed", "no gain", "wrong", "WON")
+LONGEST = 200
+
+
+@click.command(
+    name="attack",
+    epilog='Example: fairtrial attack problem.yaml --class "aliased results" --max-seconds 300',
+    short_help="Try known cheats on a problem: which would win?",
+)
+@click.argument("problem", type=click.Path(path_type=Path), metavar="[PROBLEM]", required=False)
+@click.option(
+    "--class",
+    "classes",
+    multiple=True,
+    metavar="NAME",
+    help="Only attacks of this class; may be given several times. --list shows the classes.",
+)
+@click.option("--list", "lists", is_flag=True, help="List the attacks, and try none.")
+@json_option
+@click.option(
+    "--max-seconds",
+    type=click.FloatRange(1),
+    metavar="S",
+    help="Start no attack after this many seconds.",
+)
+@click.option("--check-only", is_flag=True, help="Only check the attacks, and time none.")
+@click.option("--strict", is_flag=True, help="Exit with 5 also if a wrong candidate was accepted.")
+@click.option(
+    "--unsandboxed",
+    is_flag=True,
+    help="Run attacks without a sandbox where there is none, or where the problem says plain.",
+)
+def command(
+    problem: Path | None,
+    classes: tuple[str, ...],
+    lists: bool,
+    as_json: bool,
+    max_seconds: float | None,
+    check_only: bool,
+    strict: bool,
+    unsandboxed: bool,
+) -> int:
+    """Try known cheats on a problem, to see how far its verdicts can be trusted.
+
+    Each attack is a template that becomes a candidate for the benchmarked functions or commands of
+    PROBLEM. It is judged and timed like any candidate. The result shows which would have won here,
+    what they exploited, and what to do about it. Run it on a machine that may be attacked: without
+    a sandbox attacks look for files of yours (none is changed, and no content is shown).
+
+    Exit code 0 means that no attack won, 5 that at least one did.
+    """
+    attacks = list_attacks(classes)
+    if lists:
+        return _list(attacks, as_json)
+    if problem is None:
+        raise click.UsageError("give a PROBLEM, or --list")
+    loaded, doubts = read_problem(problem)
+    warn(doubts)
+    settings = ArenaSettings(
+        unsandboxed=unsandboxed,
+        timing="none" if check_only else "race",
+        emit=ignore_event if as_json else print_event,
+    )
+    work = partial(
+        attack_problem,
+        loaded,
+        classes=classes,
+        settings=settings,
+        max_seconds=float("inf") if max_seconds is None else max_seconds,
+        watch=None if as_json else _show_progress,
+    )
+    try:
+        report = run_interruptible(work)
+    except StudyError as error:
+        if not error.source:
+            raise StudyError(error.mistakes, source=str(problem)) from None
+        raise
+    if as_json:
+        print_json(report.as_dict())
+    else:
+        print_report(report)
+    accepted = report.select(AttackOutcome.ACCEPTED_WRONG)
+    return WON if report.wins or (strict and accepted) else 0
+
+
+def _list(attacks: tuple[Attack, ...], as_json: bool) -> int:
+    if as_json:
+        print_json(
+            [
+                {
+                    "name": attack.name,
+                    "class": attack.group.value,
+                    "summary": attack.summary,
+                    "source": attack.source,
+                    "kinds": [kind.value for kind in attack.kinds],
+                }
+                for attack in attacks
+            ]
+        )
+        return 0
+    for group in AttackClass:
+        members = [attack for attack in attacks if attack.group == group]
+        if members:
+            click.echo(style(f"\n{group.value}", bold=True))
+        for attack in members:
+            kinds = ", ".join(kind.value for kind in attack.kinds)
+            print_wrapped(f"{attack.name}: {attack.summary}", "  ", "    ")
+            print_wrapped(f"[{kinds}; {attack.source}]", "    ")
+    click.echo(f"\n{count(len(attacks), 'attack')}")
+    return 0
+
+
+def _show_progress(result: AttackResult) -> None:
+    if result.outcome != AttackOutcome.NOT_APPLICABLE:
+        note(f"{result.outcome.value}: {result.attack.name}")
+
+
+def print_report(report: AttackReport) -> None:
+    """Print how many attacks of each class had which outcome, and the details of wins."""
+    counts = report.count_by_class()
+    width = max(len(group.value) for group in counts)
+    click.echo(f"{''.ljust(width)}  " + "  ".join(title.rjust(8) for title in TITLES))
+    for group in AttackClass:
+        if group in counts and any(counts[group][outcome] for outcome in COLUMNS):
+            cells = [counts[group][outcome] for outcome in COLUMNS]
+            shown = "  ".join((str(cell) if cell else ".").rjust(8) for cell in cells)
+            line = f"{group.value.ljust(width)}  {shown}"
+            click.echo(style(line, fg="red", bold=True) if cells[-1] else line)
+    for outcome, title in (
+        (AttackOutcome.WON, "Won: adopted, harmed the judge, or got at data of others"),
+        (AttackOutcome.ACCEPTED_WRONG, "Accepted although wrong, and not adopted"),
+    ):
+        _print_details(report.select(outcome), title)
+    _print_rest(report)
+
+
+def _print_details(results: tuple[AttackResult, ...], title: str) -> None:
+    """Print results in groups with the same cause."""
+    if not results:
+        return
+    click.echo(style(f"\n{title}", bold=True))
+    causes = dict.fromkeys((result.exploited, result.advice) for result in results)
+    for exploited, advice in causes:
+        for result in results:
+            if (result.exploited, result.advice) == (exploited, advice):
+                text = f"{result.attack.name} ({result.target}): {result.detail}"
+                print_wrapped(textwrap.shorten(text, LONGEST), "  ", "    ")
+        print_wrapped(f"exploited: {exploited}", "    ", "      ")
+        print_wrapped(f"to do: {advice}", "    ", "      ")
+
+
+def _print_rest(report: AttackReport) -> None:
+    unreached = report.select(AttackOutcome.NOT_REACHED)
+    skipped = len(report.select(AttackOutcome.NOT_APPLICABLE))
+    tried = len(report.results) - skipped - len(unreached)
+    parts = [f"{count(tried, 'attack')} in {report.seconds:.0f} s, sandbox: {report.sandbox}"]
+    parts += [f"{skipped} not applicable here"] if skipped else []
+    parts += [f"{len(unreached)} not reached"] if unreached else []
+    click.echo()
+    print_wrapped("; ".join(parts))
+    wins = len(report.wins)
+    text = f"{count(wins, 'attack')} won." if wins else "No attack won."
+    print_wrapped(style(text, fg="red" if wins else "green", bold=True))
