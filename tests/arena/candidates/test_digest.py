@@ -122,6 +122,17 @@ DIFFERENT = {
         "text = open(__file__).read()  # fast\n",
     ),
     "a local name, if an error has it": (READS_ERROR.format("a"), READS_ERROR.format("b")),
+    "a local name, if an error with it is handed over": (
+        *(
+            "class C:\n    def __exit__(self, kind, error, trace):\n"
+            f"        {name} = error\n        return {name}\n"
+            for name in ("a", "b")
+        ),
+    ),
+    "an empty line, if a pattern reads it": (
+        "def f(x):\n    match x:\n        case object(tb_lineno=n): return n\n",
+        "\ndef f(x):\n    match x:\n        case object(tb_lineno=n): return n\n",
+    ),
     "a line, read from a template": (
         "def f(): pass\nx = '{0.__code__.co_firstlineno}'.format(f)\n",
         "\ndef f(): pass\nx = '{0.__code__.co_firstlineno}'.format(f)\n",

@@ -25,6 +25,7 @@ _NAMES = frozenset(
         *("open", "eval", "exec", "compile", "getattr", "setattr", "delattr", "vars", "locals"),
         *("globals", "dir", "help", "breakpoint", "input"),
         *("attrgetter", "methodcaller", "get_type_hints", "Template", "Formatter"),
+        *("ExitStack", "AsyncExitStack"),
     )
 )
 """Functions that reach attributes, variables or files by names that are not in the syntax tree."""
@@ -35,6 +36,8 @@ _DUNDERS = frozenset(
         *("__exit__", "__new__", "__post_init__", "__all__", "__debug__", "__add__", "__mul__"),
     )
 )
+_GET_EXCEPTIONS = ("__exit__", "__aexit__", "throw")
+"""Methods that are called with an exception, whose text may name variables."""
 _FRAME_ATTRIBUTE = re.compile(r"(f|tb|co|gi|cr|ag)_\w")
 _FORMAT_ATTRIBUTE = re.compile(r"[.\[](_|(f|tb|co|gi|cr|ag)_)")
 _PLAIN_ERRORS = frozenset(
@@ -67,6 +70,10 @@ def _is_revealing(node: ast.AST, packages: Collection[str]) -> bool:
         return node.id in _NAMES or (is_dunder and node.id not in _DUNDERS)
     if isinstance(node, ast.Attribute):
         return _is_revealing_attribute(node)
+    if isinstance(node, ast.MatchClass):
+        return any(map(_is_revealing_name, node.kwd_attrs))
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return node.name in _GET_EXCEPTIONS
     if isinstance(node, ast.ExceptHandler):
         return node.name is not None and not _catches_plain_errors(node.type)
     return False
@@ -78,12 +85,16 @@ def _is_harmless(module: str, packages: Collection[str]) -> bool:
 
 
 def _is_revealing_attribute(node: ast.Attribute) -> bool:
-    name = node.attr
-    if name.startswith("__"):
-        return name not in _DUNDERS
-    if name in ("format", "format_map"):  # a template may name attributes
+    if node.attr in ("format", "format_map"):  # a template may name attributes
         template = node.value.value if isinstance(node.value, ast.Constant) else None
         return not isinstance(template, str) or bool(_FORMAT_ATTRIBUTE.search(template))
+    return _is_revealing_name(node.attr)
+
+
+def _is_revealing_name(name: str) -> bool:
+    """Return whether an attribute of this name may reveal code, frames or variables."""
+    if name.startswith("__"):
+        return name not in _DUNDERS
     return name in _NAMES or bool(_FRAME_ATTRIBUTE.match(name))
 
 
