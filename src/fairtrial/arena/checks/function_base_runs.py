@@ -18,6 +18,7 @@ from fairtrial.arena.checks.worker_reports import (
     WorkerReport,
     compare_outcomes,
     describe_import_failure,
+    make_rules,
     read_line,
 )
 from fairtrial.arena.model.problem import Check
@@ -103,7 +104,7 @@ def refuse_varying(
 ) -> None:
     """Raise if two runs on the base have different outcomes."""
     for number, (one, other) in enumerate(zip(first, second, strict=True)):
-        differences = compare_outcomes(one, other, calls[number].case, check)
+        differences = compare_outcomes(one, other, calls[number].case, make_rules(check))
         if differences.count:
             place = differences.first[0]
             raise StudyError(
@@ -132,7 +133,7 @@ def merge_recorded(
             part: outcome[part] for part in ("output", "after")
         }  # used if they weren't recorded
         expected: CallOutcome = {"case": number, **ends, **rest, **call.expected}
-        differences = compare_outcomes(expected, outcome, call.case, check)
+        differences = compare_outcomes(expected, outcome, call.case, make_rules(check))
         if differences.count:
             raise _disagreement_error(label, check, number, call, differences.first[0])
         merged.append(expected)

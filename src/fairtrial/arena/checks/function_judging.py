@@ -15,7 +15,9 @@ from fairtrial.arena.checks.worker_reports import (
     WorkerReport,
     compare_outcomes,
     describe_import_failure,
+    make_rules,
     read_line,
+    read_outcome,
 )
 from fairtrial.arena.model.problem import Check
 from fairtrial.arena.model.verdicts import Difference, Failure, Reason, Rejection
@@ -97,11 +99,12 @@ def _find_failures(
     refused: Mapping[int, str],
 ) -> list[Failure]:
     failures = []
+    rules = make_rules(expectation.check)
     for number, (line, expected) in enumerate(zip(report.lines, expectation.lines, strict=False)):
         if line == expected:
             continue
-        case, actual = cases[number], read_line(line)
-        differences = compare_outcomes(read_line(expected), actual, case, expectation.check)
+        case, actual = cases[number], read_outcome(line, expected)
+        differences = compare_outcomes(read_line(expected), actual, case, rules)
         if number in refused:
             differences = _refuse_result(actual, refused[number])
         if differences.count:

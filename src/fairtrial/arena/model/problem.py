@@ -34,6 +34,8 @@ MAX_STARTUP_RATIO = 1.2
 MIN_BUDGET_S = 0.1
 """The smallest allowed time budget of a benchmark: no machine starts the twelve processes of a
 minimal comparison in less."""
+Strictness = Literal["strict", "any"]
+_STRICTNESSES = ("dict_order", "array_layout", "aliasing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,11 @@ class Check(Record):
         candidates
     rel_tol: relative tolerance for floats
     abs_tol: absolute tolerance for floats
+    dict_order: whether dictionaries must have the base's order (`strict`), or may have any (`any`)
+    array_layout: whether arrays must be as contiguous and as writable as the base's (`strict`), or
+        may have any layout (`any`)
+    aliasing: whether results must be as independent of later calls, of each other and of the
+        arguments as the base's (`strict`), or may share objects with them (`any`)
     timeout_s: limit of the check's CPU time, and of its wall time without time spent waiting for a
         free core
     """
@@ -74,6 +81,9 @@ class Check(Record):
     fails_on_base: bool = False
     rel_tol: float = 1e-9
     abs_tol: float = 0.0
+    dict_order: Strictness = "strict"
+    array_layout: Strictness = "strict"
+    aliasing: Strictness = "strict"
     timeout_s: float = 120.0
 
     @property
@@ -122,8 +132,10 @@ class Check(Record):
             yield Mistake(("fails_on_base",), "can't be combined with `compare: output`")
 
     def _function_mistakes(self) -> Iterator[Mistake]:
-        for name in ("inputs", "calls", "view", "accept"):
-            if self.command and not self.function and getattr(self, name):
+        if self.command and not self.function:
+            given = [name for name in ("inputs", "calls", "view", "accept") if getattr(self, name)]
+            given += [name for name in _STRICTNESSES if getattr(self, name) != "strict"]
+            for name in given:
                 yield Mistake((name,), "is for a check of a `function`, not of a command")
         if self.function:
             yield from function_mistakes(self.function, ("function",))
@@ -319,7 +331,14 @@ def problem_identity(problem: CodeProblem) -> dict[str, Any]:
 
 
 _LATER_FIELDS: Mapping[str, Mapping[str, Any]] = {
-    "check": {"accept": "", "must_pass": [], "fails_on_base": False},
+    "check": {
+        "accept": "",
+        "must_pass": [],
+        "fails_on_base": False,
+        "dict_order": "strict",
+        "array_layout": "strict",
+        "aliasing": "strict",
+    },
     "bench": {"max_startup_ratio": MAX_STARTUP_RATIO},
 }
 

@@ -10,11 +10,17 @@ from functools import partial
 from pathlib import Path
 
 from fairtrial.arena.checks.acceptance import Acceptor, ResultToJudge, with_result
+from fairtrial.arena.checks.comparison_rules import ComparisonRules
 from fairtrial.arena.checks.encoded_values import find_unplain
 from fairtrial.arena.checks.exit_text import in_one_line, stop_reason, tail_of, tell_ending
 from fairtrial.arena.checks.import_errors import tell_roots
 from fairtrial.arena.checks.value_text import render, render_call
-from fairtrial.arena.checks.worker_reports import compare_outcomes, read_line
+from fairtrial.arena.checks.worker_reports import (
+    compare_outcomes,
+    make_rules,
+    read_line,
+    read_outcome,
+)
 from fairtrial.arena.model.problem import Benchmark, Check
 from fairtrial.arena.model.timings import Arm, Pair, Session
 from fairtrial.arena.model.verdicts import Failure, Reason, Rejection
@@ -86,7 +92,7 @@ class FunctionBenchmark:
         inputs = await self.supplier.make(f"{setup.seed}/{self.name}/{number}", count)
         make = partial(_make_worker, hash_seed=rng.randrange(1, 2**32), setup=setup, benchmark=self)
         unequal: dict[int, bytes] = {}
-        differ = partial(self._differs, inputs, unequal)
+        differ = partial(self._differs, inputs, unequal, make_rules(self.check))
 
         def work(channels: Mapping[Arm, WorkerChannel]) -> SessionTurns:
             return take_turns(channels, self.schedule, inputs, rng, differ)
@@ -117,6 +123,7 @@ class FunctionBenchmark:
         self,
         inputs: Sequence[bytes],
         unequal: dict[int, bytes],
+        rules: ComparisonRules,
         index: int,
         base: bytes,
         candidate: bytes,
@@ -124,12 +131,12 @@ class FunctionBenchmark:
         """Return whether two outcomes differ; results for an accept function go to `unequal`."""
         if not self.compares:
             return False
-        expected, actual = read_line(base), read_line(candidate)
+        expected, actual = read_line(base), read_outcome(candidate, base)
         case = read_line(inputs[index])
         if self.acceptor is not None and "result" in expected and "result" in actual:
             unequal[index] = candidate
             actual = with_result(actual, expected)
-        return compare_outcomes(expected, actual, case, self.check).count > 0
+        return compare_outcomes(expected, actual, case, rules).count > 0
 
     async def _judge_unequal(
         self,
@@ -174,7 +181,8 @@ class FunctionBenchmark:
         self, index: int, base: bytes, candidate: bytes, inputs: Sequence[bytes]
     ) -> Rejection:
         case = read_line(inputs[index])
-        differences = compare_outcomes(read_line(base), read_line(candidate), case, self.check)
+        outcomes = (read_line(base), read_outcome(candidate, base))
+        differences = compare_outcomes(*outcomes, case, make_rules(self.check))
         first = differences.first[0]
         message = (
             f"{self.name}: while it was timed, {self.benchmark.call} gave something else than "
