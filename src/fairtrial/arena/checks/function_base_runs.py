@@ -6,6 +6,7 @@ All functions raise `StudyError` if the base doesn't meet the requirement.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from fairtrial.arena.checks.encoded_values import find_unplain
 from fairtrial.arena.checks.exit_text import in_one_line, tail_of, tell_ending, tell_raising
@@ -93,6 +94,23 @@ def _refuse_unplain(label: str, check: Check, number: int, outcome: CallOutcome)
         raise StudyError(
             Mistake((label, "view" if part == "result" else "function"), message, hint)
         )
+
+
+def settle_order(
+    check: Check,
+    calls: Sequence[Call],
+    first: Sequence[CallOutcome],
+    second: Sequence[CallOutcome],
+) -> Check:
+    """Return the check, without `dict_order` if that alone differs between two runs on the base."""
+    if check.dict_order == "any":
+        return check
+    loose = replace(check, dict_order="any")
+    for call, one, other in zip(calls, first, second, strict=True):
+        if compare_outcomes(one, other, call.case, make_rules(check)).count:
+            is_order = compare_outcomes(one, other, call.case, make_rules(loose)).count == 0
+            return loose if is_order else check
+    return check
 
 
 def refuse_varying(

@@ -39,6 +39,8 @@ from fairtrial.sandbox import TAG, Encoded, dump_encoded
 
 MAX_DIFFERENCES = 5
 """The number of differences that are listed."""
+ORDER, LAYOUT = "order of ", "layout of "
+"""How the positions of differences begin that only strict rules find."""
 _MAX_PAIRINGS = 300
 _WINDOW = 60
 _CONTENT = {TAG, "items", "value", "state", "base", "args", "raised", "bases", "layout"}
@@ -255,29 +257,32 @@ def _raised(node: Encoded) -> Encoded:
     return node.get("raised") if isinstance(node, dict) else None
 
 
-def _compare_pairs(comparison: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
-    comparison.keyed(
-        lambda key: f"{where}[{render(key, 40)}]", get_pairs(expected), get_pairs(actual)
-    )
-
-
 def _compare_mappings(
     comparison: _Comparison, where: str, expected: Encoded, actual: Encoded
 ) -> None:
-    if comparison.rules.dict_order:
-        _compare_ordered(comparison, where, expected, actual)
-    else:
-        _compare_pairs(comparison, where, expected, actual)
+    place = f"{ORDER}{where}" if comparison.rules.dict_order else ""
+    _compare_keyed(comparison, where, expected, actual, place)
 
 
 def _compare_ordered(
     comparison: _Comparison, where: str, expected: Encoded, actual: Encoded
 ) -> None:
+    _compare_keyed(comparison, where, expected, actual, f"list({where})")
+
+
+def _compare_keyed(
+    comparison: _Comparison, where: str, expected: Encoded, actual: Encoded, order: str
+) -> None:
+    """Compare the items of two mappings; their order counts if it has a name."""
     before = comparison.count
-    _compare_pairs(comparison, where, expected, actual)
+    comparison.keyed(
+        lambda key: f"{where}[{render(key, 40)}]", get_pairs(expected), get_pairs(actual)
+    )
+    if not order or comparison.count > before:
+        return
     orders = [[key for key, _ in get_pairs(node)] for node in (expected, actual)]
-    if comparison.count == before and canonical(orders[0]) != canonical(orders[1]):
-        comparison.add(f"list({where})", *orders)
+    if canonical(orders[0]) != canonical(orders[1]):
+        comparison.add(order, *orders)
 
 
 def _compare_sets(comparison: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
@@ -355,7 +360,7 @@ def _compare_layouts(comparison: _Comparison, where: str, expected: str, actual:
             _Text(" and ".join(name for letter, name in _LAYOUTS.items() if letter in letters))
             for letters in (expected, actual)
         )
-        comparison.add(f"layout of {where}", wanted, got if got.text else _Text("strided"))
+        comparison.add(f"{LAYOUT}{where}", wanted, got if got.text else _Text("strided"))
 
 
 _KINDS: Mapping[str, _Comparer] = {

@@ -311,7 +311,7 @@ async def _prepare_benchmarks(
         own = replace(setup, cores=cores)
         ready = await _prepare_one(benchmark, own, suppliers, budget_s)
         if isinstance(ready, FunctionBenchmark):
-            ready = replace(ready, acceptor=_find_acceptor(checks, benchmark.call))
+            ready = _compare_like_check(ready, checks)
         prepared.append(PinnedBenchmark(ready, cores))
     return tuple(prepared)
 
@@ -325,12 +325,15 @@ async def _prepare_one(
     return await prepare_command_benchmark(benchmark, setup, budget_s=budget_s)
 
 
-def _find_acceptor(checks: Sequence[PreparedCheck], function: str) -> Acceptor | None:
-    """Return what judges the results of a function, if a check has an accept function for it."""
+def _compare_like_check(
+    benchmark: FunctionBenchmark, checks: Sequence[PreparedCheck]
+) -> FunctionBenchmark:
+    """Return a benchmark whose results are compared as the check of its function does."""
     for check in checks:
-        if isinstance(check, PreparedFunctionCheck) and check.calls(function):
-            return check.acceptor
-    return None
+        if isinstance(check, PreparedFunctionCheck) and check.calls(benchmark.benchmark.call):
+            rules = check.expectation.check
+            return replace(benchmark, check=rules, acceptor=check.acceptor, has_check=True)
+    return benchmark
 
 
 def _find_suite(checks: Sequence[PreparedCheck]) -> PreparedPytestCheck:

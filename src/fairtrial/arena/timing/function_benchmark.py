@@ -63,6 +63,7 @@ class FunctionBenchmark:
     compares: whether results are plain data and can be compared
     notes: remarks for people
     acceptor: judges results that differ from the base's, if the problem has an accept function
+    has_check: whether a check of this function has shown that its output doesn't vary
     """
 
     benchmark: Benchmark
@@ -73,6 +74,7 @@ class FunctionBenchmark:
     compares: bool
     notes: tuple[str, ...] = ()
     acceptor: Acceptor | None = None
+    has_check: bool = False
 
     @property
     def name(self) -> str:
