@@ -169,9 +169,8 @@ CHEATS = {
     "prints_much": ("print('x' * (1 << 22)); " + RIGHT, Reason.DIFFERENT),
     "json_replaced": ("import json; json.dumps = json.JSONEncoder.encode = lambda *a: '[]'; "
                       "return items", Reason.DIFFERENT),
-    "skips": ("import __main__ as w; w.run_case = lambda *a: {}; " + RIGHT, Reason.MISSING),
-    "breaks_builtins": ("import builtins; builtins.type = builtins.len = None; " + RIGHT, None),
-    "breaks_worker": ("import __main__ as w; w.CallReporter.send = None; " + RIGHT, Reason.CRASH),
+    "breaks_worker": ("import __main__ as w; w.CallReporter.send = None; " + RIGHT,
+                      Reason.DIFFERENT),
 }  # fmt: skip
 
 

@@ -111,15 +111,20 @@ def _find_shared(base: CallUse, actual: CallUse) -> Iterator[Difference]:
     if names[0] != names[1]:
         yield Difference("what the result shares with the arguments", *names)
     if base.first.get("aliased") == 0 != actual.first.get("aliased"):
-        wanted, other = "different objects", "the same object more than once"
-        yield Difference("parts of the result", wanted, other)
+        shown = ("different objects", "the same object more than once")
+        yield Difference("parts of the result", *shown)
     changes = (
         (base.used, actual.used, "kept", "the result, after later calls"),
         (base.used, actual.used, "after", "arguments, after the result was changed"),
-        (base.again, actual.again, "still", "the result as its caller changed it, after more calls"),
+        (
+            base.again,
+            actual.again,
+            "still",
+            "the result as its caller changed it, after more calls",
+        ),
     )
     for expected, other, key, where in changes:
-        if key in expected and expected[key] is None and other.get(key, "") is not None:
+        if key in expected and expected[key] is None and other.get(key, "missing") is not None:
             yield Difference(where, "unchanged", render(other.get(key)))
 
 

@@ -123,7 +123,9 @@ def _judge(
         count = len(use.numbers)
         index = number if number < count else 3 * count - 1 - number
         name = name_case(check, use.numbers[index])
-        message = f"{name}, in a second process: the result is not accepted by {check.accept}: {why}"
+        message = (
+            f"{name}, in a second process: the result is not accepted by {check.accept}: {why}"
+        )
         called = f"called as {render_call(check.function, cases[index])}"
         return reject(Reason.DIFFERENT, message, [Failure(steps.label, name, called)])
     failures = _find_failures(steps, use, report, cases)

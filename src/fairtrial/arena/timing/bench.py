@@ -10,7 +10,6 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from fairtrial.arena.build import build_base
-from fairtrial.arena.checks.acceptance import Acceptor
 from fairtrial.arena.checks.function_check import PreparedFunctionCheck
 from fairtrial.arena.checks.prepared_check import PreparedCheck
 from fairtrial.arena.checks.pytest_check import PreparedPytestCheck

@@ -259,6 +259,10 @@ async def prepare_command_benchmark(
         notes.append(_describe_varying(varying))
     elif not runs[0].done.stdout.head:
         notes.append("it prints nothing: while it is timed, only its exit status is checked")
+    notes.append(
+        f"{benchmark.name}: the command reads the same input in every run; inputs that never "
+        "change can be known by heart, so a gain may hold for this one alone"
+    )
     session_s = 2 * average_s(runs[1:])
     return ProcessBenchmark(benchmark.name, subject, session_s, tuple(notes))
 

@@ -34,10 +34,11 @@ from fairtrial.arena.timing.calibration import (
     find_pace,
 )
 from fairtrial.arena.timing.hidden_work import count_hidden
-from fairtrial.arena.timing.inputs import InputSupplier
+from fairtrial.arena.timing.inputs import SAME_INPUTS, InputSupplier
 from fairtrial.arena.timing.prepared_benchmark import TimingSetup
 from fairtrial.arena.timing.session import Schedule, SessionTurns, take_turns
 from fairtrial.arena.timing.slow_inputs import find_slow_inputs
+from fairtrial.arena.timing.timed_output import OUTPUT_BYTES, reject_output
 from fairtrial.arena.timing.worker_channel import WorkerChannel
 from fairtrial.arena.timing.workers import WorkResult, is_late, run_workers
 from fairtrial.core import LabError, MisfitError, Mistake, StudyError
@@ -102,6 +103,9 @@ class FunctionBenchmark:
         stages: dict[Arm, Stage] = {"base": setup.base, "candidate": setup.candidate}
         outcome = await run_workers(stages, make, work, away_from=setup.cores)
         rejection = self._find_rejection(outcome, inputs)
+        rejection = rejection or reject_output(
+            self.benchmark, outcome.done, stages, is_stable=self.has_check
+        )
         if rejection is None and self.acceptor is not None:
             rejection = await self._judge_unequal(self.acceptor, unequal, inputs, rng)
         turns, done = outcome.result, outcome.done
@@ -230,6 +234,7 @@ def worker_command(
         env=env,
         line=channel,
         cores=cores,
+        output_bytes=OUTPUT_BYTES,
     )
 
 
@@ -248,8 +253,13 @@ async def prepare_function_benchmark(
     if schedule is None:
         raise MisfitError(Mistake(("bench", benchmark.name), *explain_misfit(pace, budget_s)))
     unplain = find_unplain(pace.outcome.get("result"))
-    notes = () if unplain is None else (_unplain_note(benchmark),)
-    return FunctionBenchmark(benchmark, check, supplier, schedule, pace, unplain is None, notes)
+    notes = [] if unplain is None else [_unplain_note(benchmark)]
+    if not await supplier.varies(f"{setup.seed}/{benchmark.name}/variety"):
+        notes.append(f"{benchmark.name}: {benchmark.inputs} {SAME_INPUTS}")
+    is_plain = unplain is None
+    return FunctionBenchmark(
+        benchmark, check, supplier, schedule, pace, compares=is_plain, notes=tuple(notes)
+    )
 
 
 async def _measure_base(

@@ -19,6 +19,12 @@ from fairtrial.sandbox import Caps, dump_encoded
 
 PORTION_BYTES = 4 * 2**20
 """About how much is requested at once, judging by earlier inputs; far below the largest reply."""
+MOST_DRAWN = 6
+"""How many inputs are drawn to find out whether they vary."""
+SAME_INPUTS = (
+    "gives the same input every time; inputs that never change can be known by heart, so a gain "
+    "may hold for this one alone"
+)
 _LIFETIME_S = 7 * 24 * 3600.0
 _HINT = "a maker is called as make(rng), with a random.Random, and returns (args, kwargs)"
 
@@ -47,6 +53,16 @@ class InputSupplier:
             lines += await self._make(seed, len(lines), min(portion, count - len(lines)))
             portion = max(1, PORTION_BYTES * len(lines) // sum(map(len, lines)))
         return lines
+
+    async def varies(self, seed: str) -> bool:
+        """Return whether inputs of different seeds differ."""
+        first: list[bytes] = []
+        for number in range(MOST_DRAWN):
+            inputs = await self.make(f"{seed}/{number}", 1)
+            if first and inputs != first:
+                return True
+            first = inputs
+        return False
 
     async def _make(self, seed: str, first: int, count: int) -> list[bytes]:
         from anyio import to_thread

@@ -29,7 +29,8 @@ from _fairtrial_harness import codec, decoder  # type: ignore[import-not-found] 
 
 # Bound early, before candidates can replace them.
 _modules = sys.modules
-_Coroutine, _AsyncGenerator = types.CoroutineType, types.AsyncGeneratorType
+_Coroutine: Any = types.CoroutineType
+_AsyncGenerator: Any = types.AsyncGeneratorType
 _exit, _getpid, _write, _pread = os._exit, os.getpid, os.write, os.pread
 _dup2, _truncate, _seek = os.dup2, os.ftruncate, os.lseek
 _read = object.__getattribute__
@@ -144,7 +145,7 @@ class CallRecord:
     result: what it returned; None if it raised
     """
 
-    __slots__ = ("report", "args", "kwargs", "result")
+    __slots__ = ("args", "kwargs", "report", "result")
 
     def __init__(self) -> None:
         self.report: dict[str, Any] = {}

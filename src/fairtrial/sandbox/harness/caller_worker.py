@@ -95,9 +95,7 @@ class Caller:
 
     def call(self, case: Any, prepare: Callable[[Any], None] | None = None) -> Any:
         """Make one call."""
-        return call_worker.run_case(
-            self.function, self.view, case, self.caps, self.output, prepare
-        )
+        return call_worker.run_case(self.function, self.view, case, self.caps, self.output, prepare)
 
     def call_and_compare_objects(self, case: Any) -> Any:
         """Make one call, and find out which objects its result shares."""
@@ -138,7 +136,9 @@ class Caller:
 
     def change_results(self, calls: list[Any]) -> list[Any]:
         """Change all results; return the arguments of calls that have changed with them."""
-        before = [codec.dump_encoded(call_worker.encode_arguments(call, self.caps)) for call in calls]
+        before = [
+            codec.dump_encoded(call_worker.encode_arguments(call, self.caps)) for call in calls
+        ]
         for call in calls:
             object_graph.change(call.result)
         after = [call_worker.encode_arguments(call, self.caps) for call in calls]

@@ -33,7 +33,7 @@ def _make_dump() -> Callable[[Encoded], str]:
     plain = json.JSONEncoder(
         ensure_ascii=True, allow_nan=False, check_circular=False, separators=(",", ":")
     )
-    make: Any = json.encoder.c_make_encoder
+    make: Any = getattr(json.encoder, "c_make_encoder", None)
     write_text: Any = getattr(json.encoder, "c_encode_basestring_ascii", None)
     if make is None or write_text is None:
         return plain.encode
@@ -44,7 +44,7 @@ def _make_dump() -> Callable[[Encoded], str]:
 def _make_load() -> Callable[[str], Any]:
     """Return the C scanner of `json` itself; the text must be one value without spaces around."""
     plain = json.JSONDecoder()
-    make: Any = json.scanner.c_make_scanner
+    make: Any = getattr(json.scanner, "c_make_scanner", None)
     if make is None:
         return plain.decode
     scan = make(plain)

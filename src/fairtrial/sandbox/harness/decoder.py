@@ -115,7 +115,8 @@ def _read_array(node: Encoded) -> Any:
 
 def _read_ndarray(node: Encoded) -> Any:
     # Only the type itself is used: functions of the module can be replaced.
-    make = find_numpy_type("ndarray") or (__import__("numpy") and find_numpy_type("ndarray"))
+    __import__("numpy")
+    make = find_numpy_type("ndarray")
     if "value" in node:
         array = make(node["shape"], node["dtype"], bytearray(_decode_bytes(node)))
         if make.dtype.__get__(array).hasobject:

@@ -25,7 +25,8 @@ _DATE, _TIME = ("year", "month", "day"), ("hour", "minute", "second", "microseco
 _modules = sys.modules
 _flags = type.__dict__["__flags__"].__get__
 _namespace = type.__dict__["__dict__"].__get__
-_module_dict = type(sys).__dict__["__dict__"].__get__
+_ModuleType: Any = type(sys)
+_module_dict = vars(_ModuleType)["__dict__"].__get__
 _NAMES = tuple(type.__dict__[part].__get__ for part in ("__module__", "__qualname__"))
 _IS_WRITTEN_IN_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 
@@ -123,7 +124,8 @@ def _write_ndarray(encoder: Any, kind: Any, value: Any) -> Encoded:
 def _describe_layout(kind: Any, value: Any) -> str:
     """Return letters for C-contiguous, F-contiguous and writable."""
     (flags,) = _get_attributes(kind, value, "flags")
-    return "C" * flags.c_contiguous + "F" * flags.f_contiguous + "W" * flags.writeable
+    letters = {"C": flags.c_contiguous, "F": flags.f_contiguous, "W": flags.writeable}
+    return "".join(letter for letter, is_set in letters.items() if is_set)
 
 
 def write_scalar(encoder: Any, generic: Any, value: Any) -> Encoded:

@@ -41,6 +41,8 @@ from _fairtrial_harness import (  # type: ignore[import-not-found]  # noqa: E402
 
 _now = time.perf_counter
 _collect, _freeze = gc.collect, gc.freeze
+_dup, _dup2, _close = os.dup, os.dup2, os.close
+_stdout = sys.stdout
 _read_json = codec.load_encoded
 _type_name = type.__dict__["__name__"].__get__
 _marshal = marshal.dumps
@@ -63,6 +65,31 @@ class Raised:
         self.error = error
 
 
+class ImportOutput:
+    """Redirects standard output to standard error while modules are imported.
+
+    What they print then isn't compared with the base's.
+    """
+
+    def __enter__(self) -> None:
+        self.saved = _dup(1)
+        _dup2(2, 1)
+
+    def __exit__(self, *exception: object) -> None:
+        flush_output()
+        _dup2(self.saved, 1)
+        _close(self.saved)
+
+
+def flush_output() -> None:
+    """Flush Python's standard output, which the parent compares with the base's."""
+    for stream in (sys.stdout, _stdout):
+        try:
+            stream.flush()
+        except BaseException:
+            continue  # closed, or not a stream
+
+
 class CallBatch:
     """The function, the inputs of its next calls, and the results of its last.
 
@@ -71,8 +98,9 @@ class CallBatch:
 
     def __init__(self, job: dict[str, Any]) -> None:
         self.caps = codec.Caps(*job["caps"])
-        self.function: Callable[..., Any] = call_worker.find_function(job["function"])
-        self.view = call_worker.find_function(job["view"]) if job["view"] else None
+        with ImportOutput():
+            self.function: Callable[..., Any] = call_worker.find_function(job["function"])
+            self.view = call_worker.find_function(job["view"]) if job["view"] else None
         self.lines: list[bytes] = []
         self.cases: list[Any] = []
         self.before: list[bytes | None] = []
@@ -117,6 +145,7 @@ class CallBatch:
 
     def encode_results(self) -> bytes:
         """Return the results and changed arguments, one JSON line per call, and forget them."""
+        flush_output()
         lines = []
         for index, result in enumerate(self.results):
             after = self.encode_changed_arguments(index)
