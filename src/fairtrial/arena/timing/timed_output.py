@@ -30,6 +30,8 @@ def reject_output(
     done: how the workers ended, with their outputs
     is_stable: see `find_output_difference`
     """
+    if "base" not in done:
+        return None
     slots = {arm: stage.seen for arm, stage in stages.items()}
     difference = find_output_difference(done, slots, is_stable=is_stable)
     if difference is None:
@@ -48,23 +50,22 @@ def find_output_difference(
 ) -> Difference | None:
     """Return the first difference between what base and candidate printed in a session.
 
-    A worker that had to be stopped has printed nothing that is known.
+    Of a candidate that had to be stopped nothing is known to be printed.
 
+    done: how the workers ended, that of the base included
     slots: the paths at which the workers saw their slots
     is_stable: whether the base's output is known not to vary; otherwise it only counts whether
         there is any
     """
-    if "base" not in done:
-        return None
     base = done["base"].stdout
     candidate = done["candidate"].stdout if "candidate" in done else Captured()
     if base == candidate:
         return None
-    if bool(base.head) != bool(candidate.head) or not is_stable:
-        if bool(base.head) == bool(candidate.head):
-            return None
+    if bool(base.head) != bool(candidate.head):
         names = (_SOMETHING if output.head else _NOTHING for output in (base, candidate))
         return Difference("the output", *names)
+    if not is_stable:
+        return None
     if slots["base"] == slots["candidate"]:
         return compare_outputs(base, candidate)
     if base.dropped or candidate.dropped:

@@ -98,9 +98,8 @@ class CallBatch:
 
     def __init__(self, job: dict[str, Any]) -> None:
         self.caps = codec.Caps(*job["caps"])
-        with ImportOutput():
-            self.function: Callable[..., Any] = call_worker.find_function(job["function"])
-            self.view = call_worker.find_function(job["view"]) if job["view"] else None
+        self.function: Callable[..., Any] = call_worker.find_function(job["function"])
+        self.view = call_worker.find_function(job["view"]) if job["view"] else None
         self.lines: list[bytes] = []
         self.cases: list[Any] = []
         self.before: list[bytes | None] = []
@@ -257,7 +256,9 @@ def main() -> None:
             answer = batch.encode_results()
         elif letter == b"L":
             try:
-                batch = CallBatch(_read_json(payload.decode("ascii")))
+                job = _read_json(payload.decode("ascii"))
+                with ImportOutput():
+                    batch = CallBatch(job)
                 answer = codec.dump_encoded({"files": call_worker.list_files()}).encode("ascii")
                 _collect()
                 _freeze()
