@@ -250,6 +250,12 @@ QUIET = """
     work = _work
 """
 """Prints what it should except when it is timed."""
+LOUD = """
+    def work(numbers):
+        print("so many:", len(numbers))
+        return _work(numbers)
+"""
+"""Prints, unlike the base."""
 # What breaks the talk with it.
 BROKEN = {
     "leaves": """
@@ -523,10 +529,11 @@ HONEST = {
     ) + """
         work = _work
     """),
-    "prints": ("work", """
-        def work(numbers):
-            print("so many:", len(numbers))
-            return _work(numbers)
+    "prints the same": ("report", """
+        def report(numbers):
+            print(f"{sum(numbers)}")
+            return len(numbers)
+        work = _work
     """),
     "no garbage collector": ("work", """
         import gc

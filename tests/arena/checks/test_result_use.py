@@ -124,7 +124,10 @@ def test_an_order_that_varies_on_the_base_is_not_compared(judge):
     ("candidate", "layout"),
     [
         ("def run(table): return (table.T * 2).T.copy(order='F')", "writable"),
-        ("def run(table):\n    a = table * 2\n    a.flags.writeable = False\n    return a", "C-cont"),
+        (
+            "def run(table):\n    a = table * 2\n    a.flags.writeable = False\n    return a",
+            "C-cont",
+        ),
     ],
     ids=["memory order", "read-only"],
 )
@@ -141,7 +144,9 @@ def test_another_layout_of_an_array_is_rejected_unless_the_check_allows_it(
 
 
 def test_an_array_may_be_more_usable_than_the_base_s(judge):
-    base = "def run(table):\n    a = (table * 2)[:, ::2]\n    a.flags.writeable = False\n    return a"
+    base = (
+        "def run(table):\n    a = (table * 2)[:, ::2]\n    a.flags.writeable = False\n    return a"
+    )
     assert judge(base, base.replace("[:, ::2]", "[:, ::2].copy()"), NUMPY_MAKER)[0] is None
 
 

@@ -55,7 +55,9 @@ def test_a_candidate_that_had_to_be_stopped_has_printed_nothing():
 
 def test_a_timed_worker_s_output_is_that_of_its_calls_and_not_of_its_imports(tmp_path):
     """Without waiting for a buffer to be full, or for the end of the interpreter."""
-    module = "import os\nprint('imported')\ndef run(n):\n    print('called with', n)\n    return n\n"
+    module = (
+        "import os\nprint('imported')\ndef run(n):\n    print('called with', n)\n    return n\n"
+    )
     (tmp_path / "loud.py").write_text(module, "utf-8")
     channel = WorkerChannel()
     environment = {"FAIRTRIAL_CHANNEL": str(channel.remote), "PYTHONPATH": str(tmp_path)}

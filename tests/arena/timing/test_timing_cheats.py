@@ -152,8 +152,10 @@ def test_what_is_not_printed_while_it_is_timed_is_missed(laboratory):
     assert rejection.reason == Reason.DIFFERENT
     assert "printed something else than the base" in rejection.message
     assert "should be some output, is nothing" in rejection.message
-    loud = laboratory.run(written("work = _work"), sessions=1, benchmark="report")
-    assert loud.rejection is None
+    honest = laboratory.run(written("work = _work"), sessions=1, benchmark="report")
+    assert honest.rejection is None
+    loud = laboratory.run(written(cheats_kit.LOUD), sessions=1)
+    assert "should be nothing, is some output" in loud.rejection.message
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ SAME_INPUTS = (
     "may hold for this one alone"
 )
 _LIFETIME_S = 7 * 24 * 3600.0
+_FILES_HINT = "it is called as make(rng, folder), with a random.Random, and writes files to folder"
 _HINT = "a maker is called as make(rng), with a random.Random, and returns (args, kwargs)"
 
 
@@ -85,7 +86,8 @@ class InputSupplier:
     def error(self, message: str) -> StudyError:
         """Return an error that names the benchmark's `inputs`."""
         path = ("bench", self.benchmark.name, "inputs")
-        return StudyError(Mistake(path, f"{self.benchmark.inputs}: {message}", _HINT))
+        hint = _HINT if self.benchmark.call else _FILES_HINT
+        return StudyError(Mistake(path, f"{self.benchmark.inputs}: {message}", hint))
 
 
 @asynccontextmanager
@@ -97,7 +99,12 @@ async def open_supplier(benchmark: Benchmark, stage: Stage) -> AsyncIterator[Inp
     import anyio
 
     file, _, function = benchmark.inputs.rpartition(":")
-    job = {"file": str(stage.seen / file), "function": function, "caps": list(Caps())}
+    job = {
+        "file": str(stage.seen / file),
+        "function": function,
+        "caps": list(Caps()),
+        "writes_files": not benchmark.call,
+    }
     channel = WorkerChannel()
     command = stage.command(
         ["{python}", str(HARNESS / "input_supplier.py")],
