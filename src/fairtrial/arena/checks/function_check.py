@@ -24,6 +24,7 @@ from fairtrial.arena.checks.function_base_runs import (
     settle_order,
 )
 from fairtrial.arena.checks.function_judging import Expectation, judge_calls
+from fairtrial.arena.checks.judge_process import count_differing, judge_bounded
 from fairtrial.arena.checks.prepared_check import CheckRun, Stages
 from fairtrial.arena.checks.recorded_calls import Call, read_calls
 from fairtrial.arena.checks.result_use import UseExpectation, choose_calls
@@ -107,8 +108,9 @@ class PreparedFunctionCheck:
                 self.acceptor, expectation.read_cases(), expectation.lines, report.lines
             )
             report = replace(report, lines=lines)
-        rejection = await to_thread.run_sync(
-            judge_calls, expectation, report, done, command, refused
+        size = count_differing(report.lines, expectation.lines)
+        rejection = await judge_bounded(
+            self.label, size, judge_calls, expectation, report, done, command, refused
         )
         return CheckRun(rejection, report.files, done.wall_s, done.cpu_s, done.peak_rss_mb)
 

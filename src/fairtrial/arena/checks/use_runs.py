@@ -17,6 +17,7 @@ from fairtrial.arena.checks.function_judging import (
     name_case,
     reject,
 )
+from fairtrial.arena.checks.judge_process import count_differing, judge_bounded
 from fairtrial.arena.checks.prepared_check import CheckRun
 from fairtrial.arena.checks.result_use import (
     HINT,
@@ -99,7 +100,9 @@ async def run_use(
         cases = [*steps.read_cases(), *({} for _ in use.numbers), *steps.read_cases()[::-1]]
         lines, refused = await accept_lines(acceptor, cases, use.lines, report.lines)
         report = replace(report, lines=lines)
-    rejection = await to_thread.run_sync(_judge, steps, use, report, (done, command), refused)
+    size = count_differing(report.lines, use.lines)
+    args = (steps, use, report, (done, command), refused)
+    rejection = await judge_bounded(steps.label, size, _judge, *args)
     return CheckRun(rejection, report.files, done.wall_s, done.cpu_s, done.peak_rss_mb)
 
 
