@@ -37,7 +37,10 @@ def _make_dump() -> Callable[[Encoded], str]:
     write_text: Any = getattr(json.encoder, "c_encode_basestring_ascii", None)
     if make is None or write_text is None:
         return plain.encode
-    write = make(None, plain.default, write_text, None, ":", ",", False, False, False)
+    try:
+        write = make(None, plain.default, write_text, None, ":", ",", False, False, False)
+    except TypeError:  # another Python may have other parameters
+        return plain.encode
     return lambda node: "".join(write(node, 0))
 
 
