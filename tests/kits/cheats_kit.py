@@ -34,8 +34,9 @@ async def answer(numbers):
     return [sum(range(each)) for each in numbers]
 
 def report(numbers):
-    print(sum(numbers))
-    return len(numbers)
+    found = work(numbers)
+    print(sum(found))
+    return found
 
 def fill(numbers):
     import numpy
@@ -244,9 +245,10 @@ WRONG = {
 QUIET = """
     import sys
     def report(numbers):
+        found = _work(numbers)
         if not sys.argv[0].endswith("timed_worker.py"):
-            print(sum(numbers))
-        return len(numbers)
+            print(sum(found))
+        return found
     work = _work
 """
 """Prints what it should except when it is timed."""
@@ -531,8 +533,9 @@ HONEST = {
     """),
     "prints the same": ("report", """
         def report(numbers):
-            print(f"{sum(numbers)}")
-            return len(numbers)
+            found = _work(numbers)
+            print(f"{sum(found)}")
+            return found
         work = _work
     """),
     "no garbage collector": ("work", """

@@ -35,13 +35,16 @@ def _make_dump() -> Callable[[Encoded], str]:
     )
     make: Any = getattr(json.encoder, "c_make_encoder", None)
     write_text: Any = getattr(json.encoder, "c_encode_basestring_ascii", None)
-    if make is None or write_text is None:
-        return plain.encode
     try:
         write = make(None, plain.default, write_text, None, ":", ",", False, False, False)
-    except TypeError:  # another Python may have other parameters
-        return plain.encode
-    return lambda node: "".join(write(node, 0))
+    except TypeError:  # without C, or with other parameters in another Python
+        write = None
+
+    def dump(node: Encoded) -> str:
+        """Return an encoded value as text; equal values give equal texts."""
+        return "".join(write(node, 0)) if write else plain.encode(node)
+
+    return dump
 
 
 def _make_load() -> Callable[[str], Any]:
@@ -66,7 +69,6 @@ def _make_load() -> Callable[[str], Any]:
 
 MAX_PLAIN_INT = 2**53
 dump_encoded: Callable[[Encoded], str] = _make_dump()
-"""Returns an encoded value as text; equal values give equal texts."""
 load_encoded: Callable[[str], Encoded] = _make_load()
 """Parses the text of `dump_encoded`; raises ValueError if it isn't one."""
 
