@@ -170,6 +170,8 @@ limits: {memory_mb: 0}
         (FUNCTION | {"calls": "c.json"}, "check[0].calls: can't be combined with `inputs`"),
         (COMMAND | {"calls": "c.json"}, "check[0].calls: is for a check of a `function`"),
         (COMMAND | {"inputs": "a.py:f"}, "check[0].inputs: is for a check of a `function`"),
+        (COMMAND | {"aliasing": "any"}, "check[0].aliasing: is for a check of a `function`"),
+        (FUNCTION | {"dict_order": "none"}, "check[0].dict_order"),
         (COMMAND | {"view": "m:f"}, "check[0].view: is for a check of a `function`"),
         (FUNCTION | {"function": "m.py:f"}, "name the module as Python imports it: 'm:f'"),
         (FUNCTION | {"function": "src/a/m.py:f"}, "as Python imports it: 'a.m:f'"),
@@ -272,7 +274,12 @@ def test_what_is_unusual_and_right_is_taken(check: dict[str, Any]) -> None:
         ),
         (
             {"bench": [{"name": "a", "command": ["x"], "inputs": "a.py:f"}]},
-            "bench[0].inputs: is for a benchmark of a `call`",
+            "bench[0].command: doesn't use the files that `inputs` makes; let it read files in "
+            "{inputs}",
+        ),
+        (
+            {"bench": [{"name": "a", "command": ["x", "{inputs}/a"]}]},
+            "bench[0].command: uses {inputs}, but there are no `inputs`",
         ),
         ({"bench": [{"name": "a", "command": "x y"}]}, 'write ["x", "y"]'),
         ({"checks": []}, "checks: unknown key; did you mean 'check'?"),

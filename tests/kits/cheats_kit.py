@@ -33,6 +33,11 @@ def refuse(numbers):
 async def answer(numbers):
     return [sum(range(each)) for each in numbers]
 
+def report(numbers):
+    found = work(numbers)
+    print(sum(found))
+    return found
+
 def fill(numbers):
     import numpy
     return numpy.cumsum(numpy.outer(numbers, numbers), axis=1)
@@ -44,12 +49,23 @@ def numbers(rng):
 FILES = {"src/lab.py": CORE + MORE, "inputs.py": INPUTS}
 
 
+# No module holds the harness: it is found through the frames that import a candidate.
+REACH = """
+def _reach():
+    import sys
+    frame = sys._getframe()
+    while "CallBatch" not in frame.f_globals:
+        frame = frame.f_back
+    return frame.f_globals
+"""
+
+
 def written(text, core=CORE):
     """A module with the base's function as `_work`, the rest, and what a candidate makes of it.
 
     `_more` gives the same, and takes half as long again: who is faster with it has cheated.
     """
-    slower = "\ndef _more(numbers):\n    _work(numbers[:15])\n    return _work(numbers)\n"
+    slower = REACH + "\ndef _more(numbers):\n    _work(numbers[:15])\n    return _work(numbers)\n"
     return core.replace("def work(", "def _work(") + slower + MORE + dedent(text)
 
 
@@ -126,8 +142,8 @@ POINTLESS = {
     """,
     "its own time for going through": """
         import sys
-        sys.modules["__main__"]._now = lambda: 1e9
-        sys.modules["__main__"].CallBatch.exhausting_s = property(lambda self: 1e9, lambda *_: None)
+        _reach()["_now"] = lambda: 1e9
+        _reach()["CallBatch"].exhausting_s = property(lambda self: 1e9, lambda *_: None)
         work = _more
     """,
 }  # fmt: skip
@@ -208,7 +224,7 @@ WRONG = {
     """,
     "writes results down its own way": """
         import sys
-        codec = sys.modules["_fairtrial_harness.codec"]
+        codec = _reach()["codec"]
         _dump = codec.dump_encoded
         def dump(report):
             if isinstance(report, dict) and "result" in report:
@@ -220,12 +236,28 @@ WRONG = {
     """,
     "says that it can't be read": """
         import sys
-        codec = sys.modules["_fairtrial_harness.codec"]
+        codec = _reach()["codec"]
         codec.encode = lambda value, caps=None: {"$": "unreadable", "why": "too large"}
         def work(numbers):
             return []
     """,
 }  # fmt: skip
+QUIET = """
+    import sys
+    def report(numbers):
+        found = _work(numbers)
+        if not sys.argv[0].endswith("timed_worker.py"):
+            print(sum(found))
+        return found
+    work = _work
+"""
+"""Prints what it should except when it is timed."""
+LOUD = """
+    def work(numbers):
+        print("so many:", len(numbers))
+        return _work(numbers)
+"""
+"""Prints, unlike the base."""
 # What breaks the talk with it.
 BROKEN = {
     "leaves": """
@@ -257,7 +289,7 @@ BROKEN = {
     """,
     "replies with fewer results": """
         import sys
-        Batch = sys.modules["__main__"].CallBatch
+        Batch = _reach()["CallBatch"]
         _encode, _none = Batch.encode_results, b'{"going_through_s":0.0}'
         Batch.encode_results = lambda self: _none if len(self.lines) > 1 else _encode(self)
         work = _work
@@ -277,7 +309,7 @@ BROKEN = {
 ELSEWHEN = {
     "done when results are told": """
         import sys
-        Batch = sys.modules["__main__"].CallBatch
+        Batch = _reach()["CallBatch"]
         _go, _tell = Batch.run, Batch.encode_results
         Batch.run = lambda self: None
         Batch.encode_results = lambda self: (_go(self), _tell(self))[1]
@@ -285,7 +317,7 @@ ELSEWHEN = {
     """,
     "done when inputs come": """
         import sys
-        Batch = sys.modules["__main__"].CallBatch
+        Batch = _reach()["CallBatch"]
         _go, _take = Batch.run, Batch.load_inputs
         def take(self, payload):
             _take(self, payload)
@@ -295,7 +327,7 @@ ELSEWHEN = {
     """,
     "replies early": """
         import sys
-        frames = sys.modules["_fairtrial_harness.frames"]
+        frames = _reach()["frames"]
         _reply, _receive = frames.RequestChannel.reply, frames.RequestChannel.receive
         def receive(self):
             letter, number, payload = _receive(self)
@@ -310,7 +342,7 @@ ELSEWHEN = {
     """,
     "replies before it is asked": """
         import os, sys, struct
-        frames = sys.modules["_fairtrial_harness.frames"]
+        frames = _reach()["frames"]
         _reply = frames.RequestChannel.reply
         def reply(self, letter, number, payload=b""):
             if letter == b"I":
@@ -323,7 +355,7 @@ ELSEWHEN = {
     """,
     "a thread that is waited for later": """
         import sys, threading
-        Batch = sys.modules["__main__"].CallBatch
+        Batch = _reach()["CallBatch"]
         _tell, _threads = Batch.encode_results, []
         def tell(self):
             while _threads:
@@ -364,7 +396,7 @@ OTHERS = {
             if not _children[-1]:
                 while True:
                     pass
-        Batch = sys.modules["__main__"].CallBatch
+        Batch = _reach()["CallBatch"]
         _take, _tell = Batch.load_inputs, Batch.encode_results
         def take(self, payload):
             for each in _children:
@@ -381,7 +413,7 @@ OTHERS = {
     "children that nobody counts": """
         import os, signal, sys, json
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-        Batch = sys.modules["__main__"].CallBatch
+        Batch = _reach()["CallBatch"]
         _go, _tell, _told = Batch.run, Batch.encode_results, []
         def go(self):
             ours, its = os.pipe()
@@ -468,7 +500,7 @@ BEFORE = {
     """,
     "when it is loaded, but not by the module": """
         import sys
-        worker = sys.modules["_fairtrial_harness.call_worker"]
+        worker = _reach()["call_worker"]
         _list, _table = worker.list_files, []
         def list_files():
             _table.extend(_work(range(2000)))
@@ -499,10 +531,12 @@ HONEST = {
     ) + """
         work = _work
     """),
-    "prints": ("work", """
-        def work(numbers):
-            print("so many:", len(numbers))
-            return _work(numbers)
+    "prints the same": ("report", """
+        def report(numbers):
+            found = _work(numbers)
+            print(f"{sum(found)}")
+            return found
+        work = _work
     """),
     "no garbage collector": ("work", """
         import gc

@@ -87,6 +87,7 @@ _RULES: dict[type[Any], dict[str, Schema]] = {
 }
 
 
+_STRICT: Schema = {"const": "strict"}
 _TEXT: Schema = {"minLength": 1}
 _NO_TEXT: Schema = {"maxLength": 0}
 _WORDS: Schema = {"minItems": 1}
@@ -102,6 +103,9 @@ _DEPENDENCIES: dict[type[Any], Schema] = {
                 "properties": {
                     "command": _WORDS,
                     **dict.fromkeys(("function", "inputs", "calls", "view", "accept"), _NO_TEXT),
+                    "dict_order": _STRICT,
+                    "array_layout": _STRICT,
+                    "aliasing": _STRICT,
                 },
             },
             {
@@ -121,7 +125,7 @@ _DEPENDENCIES: dict[type[Any], Schema] = {
         "oneOf": [
             {
                 "required": ["command"],
-                "properties": {"command": _WORDS, "call": _NO_TEXT, "inputs": _NO_TEXT},
+                "properties": {"command": _WORDS, "call": _NO_TEXT},
             },
             {
                 "required": ["call", "inputs"],

@@ -9,9 +9,11 @@ from old_python import find_old_python
 
 from fairtrial.arena import Basis, Reason
 from fairtrial.arena.checks import function_check as functions
+from fairtrial.arena.checks.comparison_rules import ComparisonBudget, ComparisonRules
 from fairtrial.arena.checks.function_judging import judge_calls
 from fairtrial.arena.checks.import_errors import tell_roots
-from fairtrial.arena.checks.worker_reports import read_report
+from fairtrial.arena.checks.value_comparison import compare
+from fairtrial.arena.checks.worker_reports import compare_outcomes, read_outcome, read_report
 from fairtrial.arena.interpreter import Interpreter
 from fairtrial.core import StudyError
 from fairtrial.sandbox import Captured, Completed, Ending, Limits
@@ -169,9 +171,8 @@ CHEATS = {
     "prints_much": ("print('x' * (1 << 22)); " + RIGHT, Reason.DIFFERENT),
     "json_replaced": ("import json; json.dumps = json.JSONEncoder.encode = lambda *a: '[]'; "
                       "return items", Reason.DIFFERENT),
-    "skips": ("import __main__ as w; w.run_case = lambda *a: {}; " + RIGHT, Reason.MISSING),
-    "breaks_builtins": ("import builtins; builtins.type = builtins.len = None; " + RIGHT, None),
-    "breaks_worker": ("import __main__ as w; w.CallReporter.send = None; " + RIGHT, Reason.CRASH),
+    "breaks_worker": ("import __main__ as w; w.CallReporter.send = None; " + RIGHT,
+                      Reason.DIFFERENT),
 }  # fmt: skip
 
 
@@ -371,13 +372,15 @@ def test_a_module_that_fails_is_reported_with_its_own_line(slots, prepared):
 def test_candidates_get_inputs_and_nothing_else(slots, prepared):
     slots.sandbox.commands.clear()
     slots.judge(prepared)
-    (command,) = slots.sandbox.commands
-    expected = json.loads(prepared.expectation.lines[0])["result"]
-    case = json.loads(command.stdin)["cases"][0]
-    assert set(case) == {"args", "kwargs"}
-    assert json.dumps(expected) not in json.dumps(json.loads(command.stdin))
-    assert not (command.cwd / "bench").exists()
-    assert prepared.seed not in command.env.values()
+    assert len(slots.sandbox.commands) == 2
+    for command in slots.sandbox.commands:
+        for line in prepared.expectation.lines:
+            expected = json.loads(line)["result"]
+            assert json.dumps(expected) not in json.dumps(json.loads(command.stdin))
+        case = json.loads(command.stdin)["cases"][0]
+        assert set(case) == {"args", "kwargs"}
+        assert not (command.cwd / "bench").exists()
+        assert prepared.seed not in command.env.values()
 
 
 def test_a_candidate_can_not_take_a_module_of_the_harness_for_its_own(slots, prepared):
@@ -659,3 +662,106 @@ def test_projects_may_have_an_old_python(tmp_path):
     assert slots.judge(prepared).rejection is None
     rejection = slots.judge(prepared, tools=tools.replace("{2}", "{3}")).rejection
     assert rejection.failures[0].differences[0].where == "result[1][1] (an item)"
+
+
+# What candidates do to the harness by name: it is not there, or it uses something else.
+
+PATCHES = """
+import builtins, binascii, collections, enum, functools, gc, json, marshal, os, struct, sys, time
+import __main__ as worker
+def forge(*args, **kwargs):
+    return "[]"
+assert not [name for name in sys.modules if "fairtrial" in name]
+assert not hasattr(worker, "run_case")
+worker.run_case = worker.main = lambda *args: {}
+for module, name in [
+    (json, "dumps"), (json, "loads"), (json.JSONEncoder, "encode"),
+    (json.JSONEncoder, "iterencode"), (json.encoder, "c_make_encoder"),
+    (json.encoder, "encode_basestring_ascii"), (json.decoder.JSONDecoder, "decode"),
+    (marshal, "dumps"), (binascii, "b2a_base64"), (enum, "Enum"), (functools, "partial"),
+    (os, "write"), (os, "_exit"), (os, "pread"), (os, "getpid"), (struct, "Struct"),
+    (collections, "Counter"), (collections, "OrderedDict"), (time, "perf_counter"),
+]:
+    setattr(module, name, forge)
+_sorted = sorted
+for name in ("len", "type", "id", "zip", "isinstance", "dict", "list", "any", "sorted", "iter"):
+    setattr(builtins, name, None)
+"""
+
+
+def test_what_a_candidate_replaces_by_name_does_not_change_its_report(slots, prepared):
+    right = PATCHES + "def sort(items, reverse=False): return _sorted(items, reverse=reverse)"
+    assert slots.judge(prepared, tools=right).rejection is None
+    spoils = PATCHES + (
+        "def sort(items, reverse=False):\n"
+        "    result = _sorted(items, reverse=reverse)\n"
+        "    items.clear()\n"
+        "    return result"
+    )
+    rejection = slots.judge(prepared, tools=spoils).rejection
+    assert rejection.failures[0].differences[0].where.startswith("len(after the call, args[0]")
+    wrong = PATCHES + "def sort(items, reverse=False): return []"
+    assert slots.judge(prepared, tools=wrong).rejection.reason == Reason.DIFFERENT
+
+
+def test_a_list_that_is_none_is_reported_as_what_it_is(slots, prepared):
+    lie = """
+        class Lie(list):
+            __module__, __qualname__ = "builtins", "list"
+            __class__ = list
+        def sort(items, reverse=False):
+            return Lie(sorted(items, reverse=reverse))
+    """
+    rejection = slots.judge(prepared, tools=lie).rejection
+    assert "another class of this name" in rejection.message
+
+
+# Reports that are made to keep the judge busy.
+
+
+def nest(depth):
+    node = [["a", 1]]
+    for _ in range(depth):
+        node = [[{"$": "dict", "items": node}, 1]]
+    return {"$": "dict", "items": node}
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        nest(150),
+        {"$": "dict", "items": [[nest(100), nest(100)]] * 20},
+        {"$": "dict", "items": [[{"$": "set", "items": [nest(60)] * 50}, 1]] * 50},
+    ],
+    ids=["deep", "wide", "sets"],
+)
+def test_a_nested_report_is_compared_in_the_time_of_a_flat_one(result):
+    """Each part of a key is looked at once: twice at each level would never end."""
+    rules = ComparisonRules(budget=ComparisonBudget(cpu_s=20))
+    assert compare({"a": 1}, result, rules).count
+
+
+def test_a_comparison_that_takes_too_long_is_a_difference():
+    def branch(depth, leaf):
+        if depth == 0:
+            return leaf
+        sets = [branch(depth - 1, leaf + 10**-7 * side) for side in (1, 2, 4)]
+        return {"$": "frozenset", "items": sets}
+
+    rules = ComparisonRules(rel_tol=1e-9, budget=ComparisonBudget(steps=20_000))
+    found = compare(branch(7, 1.0), branch(7, 2.0), rules)
+    assert found.count == 1
+    assert "can't be compared within the limits" in found.first[0].actual
+
+
+def test_a_report_far_longer_than_the_base_s_is_not_even_read(slots, prepared):
+    long = b'{"case":0,"result":[' + b"[]," * 2_000_000 + b"[]]}"
+    outcome = read_outcome(long, prepared.expectation.lines[0])
+    assert outcome == {"oversized": len(long)}
+    found = compare_outcomes({"result": 1}, outcome, {}, ComparisonRules())
+    assert found.first[0].actual == f"a report of {len(long):,} bytes, which is too long to be read"
+
+
+def test_a_report_of_line_ends_alone_is_not_split():
+    report = read_report(b"\n" * 10_000_000, 2)
+    assert (report.lines, report.is_complete) == ((), False)

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from value_strategies import atoms, values
 
+from fairtrial.arena.checks.comparison_rules import ComparisonRules
 from fairtrial.arena.checks.encoded_values import find_unplain
 from fairtrial.arena.checks.value_comparison import MAX_DIFFERENCES, compare
 from fairtrial.arena.checks.value_text import render, render_call
@@ -41,7 +42,7 @@ class Mine(dict):
 
 
 def differ(expected, actual, **tolerance):
-    return compare(encode(expected), encode(actual), **(tolerance or NORMAL))
+    return compare(encode(expected), encode(actual), ComparisonRules(**(tolerance or NORMAL)))
 
 
 def places(expected, actual, **tolerance):
@@ -51,8 +52,8 @@ def places(expected, actual, **tolerance):
 @given(values)
 def test_a_value_equals_itself(value):
     node = json.loads(dump_encoded(encode(value)))
-    assert compare(node, json.loads(dump_encoded(node)), **EXACT).count == 0
-    assert compare(node, json.loads(dump_encoded(node)), **NORMAL).count == 0
+    assert compare(node, json.loads(dump_encoded(node)), ComparisonRules(**EXACT)).count == 0
+    assert compare(node, json.loads(dump_encoded(node)), ComparisonRules(**NORMAL)).count == 0
 
 
 def spots(node, where="result"):
@@ -116,7 +117,7 @@ forged = st.recursive(
 @given(values, forged)
 def test_nothing_forged_raises_and_only_the_same_is_equal(value, node):
     expected = json.loads(dump_encoded(encode(value)))
-    differences = compare(expected, node, **NORMAL)
+    differences = compare(expected, node, ComparisonRules(**NORMAL))
     assert all(isinstance(difference.actual, str) for difference in differences.first)
     render(node)
 
@@ -125,15 +126,15 @@ def test_nothing_forged_raises_and_only_the_same_is_equal(value, node):
     "tags", [{"$": "tuple"}, {"$": "tuple", "items": "ab"}, {"$": "tuple", "items": {"0": "a"}}]
 )
 def test_a_forged_form_equals_nothing(tags):
-    assert compare(encode(("a", "b")), tags, **NORMAL).count
-    assert compare(encode(()), tags, **NORMAL).count
+    assert compare(encode(("a", "b")), tags, ComparisonRules(**NORMAL)).count
+    assert compare(encode(()), tags, ComparisonRules(**NORMAL)).count
 
 
 def test_a_forged_tree_that_is_too_deep_is_no_more_than_different():
     deep = []
     for _ in range(5000):
         deep = [deep]
-    assert compare(deep, copy.copy(deep), **NORMAL).count == 1
+    assert compare(deep, copy.copy(deep), ComparisonRules(**NORMAL)).count == 1
 
 
 @pytest.mark.parametrize(
@@ -170,10 +171,10 @@ def test_a_forged_tree_that_is_too_deep_is_no_more_than_different():
 )
 def test_types_count(expected, actual):
     expected, actual = encode(expected), encode(actual)
-    differences = compare(expected, actual, **NORMAL)
+    differences = compare(expected, actual, ComparisonRules(**NORMAL))
     assert (differences.count, differences.first[0].where) == (1, "result")
     assert differences.first[0].expected != differences.first[0].actual
-    assert compare(expected, expected, **NORMAL).count == 0
+    assert compare(expected, expected, ComparisonRules(**NORMAL)).count == 0
 
 
 @pytest.mark.parametrize(
@@ -221,9 +222,9 @@ def test_sets_and_dictionaries_have_no_order_but_ordered_ones_do():
     turned = collections.OrderedDict(reversed(one.items()))
     assert places(ordered, turned) == ["list(result)"]
     nodes = {"$": "set", "items": [1, 2]}, {"$": "set", "items": [2, 1]}
-    assert compare(*nodes, **NORMAL).count == 0
+    assert compare(*nodes, ComparisonRules(**NORMAL)).count == 0
     nested = [{"$": "frozenset", "items": [node]} for node in nodes]
-    assert compare(*nested, **NORMAL).count == 0
+    assert compare(*nested, ComparisonRules(**NORMAL)).count == 0
 
 
 def test_sets_of_floats_are_compared_by_the_tolerance():
@@ -259,7 +260,7 @@ def test_missing_and_additional_keys_are_shown():
 def test_a_dictionary_that_needs_a_tag_is_compared_with_one_that_does_not():
     assert places({"a": 1, "b": 2}, {"a": 1, "b": 3, 5: 4}) == ["result['b']", "result[5]"]
     tagged = {"$": "dict", "items": [["b", 2], ["a", 1]]}
-    assert compare({"a": 1, "b": 2}, tagged, **NORMAL).count == 0
+    assert compare({"a": 1, "b": 2}, tagged, ComparisonRules(**NORMAL)).count == 0
 
 
 def test_of_lists_of_other_length_the_first_difference_is_shown():

@@ -107,7 +107,7 @@ def _steady(schedule):
 
 @pytest.fixture(scope="module")
 def laboratory(tmp_path_factory):
-    names = ("work", "squares", "settle", "refuse", "answer", "fill")
+    names = ("work", "squares", "settle", "refuse", "answer", "fill", "report")
     problem = CodeProblem(
         "lab",
         folder=make_repository(tmp_path_factory.mktemp("lab") / "repo", cheats_kit.FILES),
@@ -144,6 +144,18 @@ def test_results_that_are_not_there_are_wrong(laboratory, text):
     assert rejection.reason == Reason.DIFFERENT
     assert "while it was timed, lab:work gave something else than the base" in rejection.message
     assert rejection.failures[0].differences
+
+
+def test_what_is_not_printed_while_it_is_timed_is_missed(laboratory):
+    quiet = written(cheats_kit.QUIET)
+    rejection = laboratory.run(quiet, sessions=1, benchmark="report").rejection
+    assert rejection.reason == Reason.DIFFERENT
+    assert "printed something else than the base" in rejection.message
+    assert "should be some output, is nothing" in rejection.message
+    honest = laboratory.run(written("work = _work"), sessions=1, benchmark="report")
+    assert honest.rejection is None
+    loud = laboratory.run(written(cheats_kit.LOUD), sessions=1)
+    assert "should be nothing, is some output" in loud.rejection.message
 
 
 @pytest.mark.parametrize(

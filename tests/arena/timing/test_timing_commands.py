@@ -1,5 +1,7 @@
 """Timed commands: pairs of fresh processes whose output must equal the base's."""
 
+import binascii
+import json
 import os
 import subprocess
 from collections import Counter
@@ -15,12 +17,15 @@ from fairtrial.arena.interpreter import probe_interpreter
 from fairtrial.arena.stage import Stage
 from fairtrial.arena.timing import command_benchmark as pairs
 from fairtrial.arena.timing.command_benchmark import compare_outputs, prepare_command_benchmark
+from fairtrial.arena.timing.input_files import InputFiles
+from fairtrial.arena.timing.inputs import open_supplier
 from fairtrial.arena.timing.prepared_benchmark import TimingSetup
 from fairtrial.core import LabError, MisfitError, StudyError
-from fairtrial.sandbox import Captured, Completed, Ending, find_sandbox
+from fairtrial.sandbox import Captured, Completed, Ending, Plain, find_sandbox
 from fairtrial.sandbox.harness import watcher as watch
 
 BENCHMARK = Benchmark("cli", command=("{python}", "-m", "tool", "big.txt"))
+SAME_INPUT = pairs.describe_same_input(BENCHMARK)
 PROBLEM = CodeProblem("p", check=(Check(command=("true",)),))
 
 
@@ -157,7 +162,7 @@ def test_preparing_runs_the_base_alone_and_the_first_run_is_not_counted(script):
     benchmark = prepare(sandbox.setup())
     assert {arm for arm, _ in sandbox.commands} == {"base"}
     assert benchmark.session_s == pytest.approx(2 * 0.3)
-    assert benchmark.notes == ()
+    assert benchmark.notes == (SAME_INPUT,)
 
 
 def test_a_budget_that_cannot_hold_six_pairs_is_refused_with_the_time_needed(script):
@@ -236,7 +241,8 @@ def test_output_that_varies_on_the_base_is_not_held_against_candidates(script, v
     sandbox = script(base=map(ended, varying), candidate=[ended(b"2\n"), ended(code=1)])
     setup = sandbox.setup()
     benchmark = prepare(setup)
-    (note,) = benchmark.notes
+    note, same = benchmark.notes
+    assert same == SAME_INPUT
     assert "differs from run to run" in note
     assert "exit status" in note
     assert anyio.run(benchmark.run, setup, 0).rejection is None
@@ -249,12 +255,12 @@ def test_output_that_turns_out_to_vary_rejects_no_candidate(script):
     sandbox = script(base=base, candidate=[ended(b"after midnight\n"), ended(b"noon\n")])
     setup = sandbox.setup()
     benchmark = prepare(setup)
-    assert benchmark.notes == ()
+    assert benchmark.notes == (SAME_INPUT,)
     assert anyio.run(benchmark.run, setup, 0).rejection is None
-    (note,) = benchmark.notes
+    _, note = benchmark.notes
     assert "differs from run to run" in note
     assert anyio.run(benchmark.run, setup, 1).rejection is None
-    assert len(benchmark.notes) == 1
+    assert len(benchmark.notes) == 2
 
 
 def test_a_base_that_fails_later_is_our_fault(script):
@@ -264,7 +270,7 @@ def test_a_base_that_fails_later_is_our_fault(script):
 
 
 def test_a_command_that_prints_nothing_gets_a_note(script):
-    (note,) = prepare(script(base=[ended(b"")] * 3).setup()).notes
+    note, _ = prepare(script(base=[ended(b"")] * 3).setup()).notes
     assert "prints nothing" in note
 
 
@@ -381,3 +387,141 @@ def test_an_end_is_noticed_before_our_init_looks_around(monkeypatch):
         monkeypatch.setattr(watched, "_check_limits", lambda: pytest.fail("it looked around first"))
         assert watched.run(0, 0)
         assert '"exit_code": 0' in watched.make_report(0.0)
+
+
+# -- input files --
+
+FILES = Benchmark(
+    "cli", inputs="inputs.py:write", command=("{python}", "tool.py", "{inputs}/a/numbers.txt")
+)
+WRITE = """
+def write(rng, folder):
+    (folder / "a").mkdir()
+    (folder / "a" / "numbers.txt").write_text(str(rng.random()))
+"""
+
+
+@dataclass
+class ReadingSandbox(Scripted):
+    """Notes what each command would read."""
+
+    seen: list = field(default_factory=list)
+
+    async def run(self, command):
+        done = await super().run(command)
+        self.seen.append((Path(command.argv[-1]), Path(command.argv[-1]).read_text()))
+        return done
+
+
+class FileMaker:
+    """What a supplier does, without a process."""
+
+    async def make(self, seed, count):
+        content = binascii.b2a_base64(seed.encode(), newline=False).decode()
+        return [json.dumps({"files": {"a/numbers.txt": content}}).encode()]
+
+
+def test_each_pair_has_new_files_that_both_can_only_read(script, tmp_path, monkeypatch):
+    scripted = script(base=[ended()], candidate=[ended()])
+    sandbox = ReadingSandbox(scripted.scripts)
+    for arm in ("base", "candidate"):
+        (tmp_path / arm).mkdir()
+    setup = sandbox.setup()
+    stages = [
+        replace(stage, slot=tmp_path / stage.slot.name) for stage in (setup.base, setup.candidate)
+    ]
+    setup = replace(setup, base=stages[0], candidate=stages[1])
+
+    async def run():
+        benchmark = await prepare_command_benchmark(
+            FILES, setup, budget_s=60, files=InputFiles(FileMaker())
+        )
+        assert not any("known by heart" in note for note in benchmark.notes)
+        rehearsed = len(sandbox.seen)
+        sessions = [await benchmark.run(setup, number) for number in range(3)]
+        return rehearsed, sessions
+
+    rehearsed, sessions = anyio.run(run)
+    assert [session.rejection for session in sessions] == [None] * 3
+    assert len({text for _, text in sandbox.seen[:rehearsed]}) == 1
+    pairs_seen = sandbox.seen[rehearsed:]
+    assert [pairs_seen[at] == pairs_seen[at + 1] for at in (0, 2, 4)] == [True] * 3
+    assert len({text for _, text in sandbox.seen}) == 4
+    assert not any(path.exists() for path, _ in sandbox.seen)
+    command = sandbox.commands[-1][1]
+    folder = sandbox.seen[-1][0].parent.parent
+    assert folder in {mount.source for mount in command.view.readable}
+    assert folder not in {mount.source for mount in command.view.writable}
+
+
+def test_files_that_lead_out_of_their_folder_are_refused(tmp_path):
+    class Bad:
+        async def make(self, seed, count):
+            return [b'{"files": {"../../out.txt": "AAAA"}}']
+
+    async def write():
+        async with InputFiles(Bad()).write("s", tmp_path):
+            pass
+
+    with pytest.raises(ValueError, match="leads out of the folder"):
+        anyio.run(write)
+    assert list(tmp_path.iterdir()) == []
+
+
+def find_python(folder):
+    return anyio.run(probe_interpreter, PROBLEM, folder)
+
+
+@pytest.mark.slow
+def test_an_answer_known_by_heart_is_wrong_for_new_files(real_stage, tmp_path):
+    """In the best sandbox there is: both processes see the files, and can't change them."""
+    reading = "import sys\nprint(hash(open(sys.argv[1]).read()))\n"
+    base = real_stage(reading)
+    cores = (min(os.sched_getaffinity(0)),)
+    cheats = {
+        "knows": "print(4)\n",
+        "changes": reading + "open(sys.argv[1], 'w').write('0')\n",
+    }
+
+    async def sessions():
+        files = InputFiles(FileMaker())
+        setup = TimingSetup(base, base, cores, "s")
+        benchmark = await prepare_command_benchmark(FILES, setup, budget_s=600, files=files)
+        honest = [await benchmark.run(setup, number) for number in range(2)]
+        others = {
+            name: await benchmark.run(replace(setup, candidate=real_stage(text)), 0)
+            for name, text in cheats.items()
+        }
+        return honest, others
+
+    honest, others = anyio.run(sessions)
+    assert [session.rejection for session in honest] == [None, None]
+    assert others["knows"].rejection.reason == Reason.DIFFERENT
+    if base.sandbox.relocates:
+        assert "Read-only file system" in others["changes"].rejection.failures[0].message
+
+
+@pytest.mark.parametrize(
+    ("maker", "message"),
+    [
+        (WRITE, None),
+        ("def write(rng, folder): pass", "it wrote no file to the folder that it got"),
+        ("def write(rng): pass", "takes 1 positional argument"),
+    ],
+)
+def test_files_are_made_by_the_problem_s_own_function(tmp_path, maker, message):
+    (tmp_path / "inputs.py").write_text(maker, "utf-8")
+    stage = Stage(PROBLEM, find_python(tmp_path), Plain(), tmp_path, tmp_path, (".",))
+
+    async def make():
+        async with (
+            open_supplier(FILES, stage) as supplier,
+            InputFiles(supplier).write("seed", tmp_path) as folder,
+        ):
+            return (folder / "a" / "numbers.txt").read_text()
+
+    if message is None:
+        assert 0 < float(anyio.run(make)) < 1
+    else:
+        with pytest.raises(StudyError, match=message):
+            anyio.run(make)

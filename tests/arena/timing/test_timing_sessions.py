@@ -292,6 +292,12 @@ def test_a_worker_that_can_not_load_is_out_whatever_it_says(told):
     assert stop.value.arm == "candidate"
 
 
+def test_a_list_of_files_without_end_is_not_read():
+    _, channels = make_pair(answers={b"L": b'{"files":["' + b"a" * 5_000_000 + b'"]}'})
+    with pytest.raises(ArmError, match="can't be loaded: None"):
+        take(channels)
+
+
 def test_only_file_names_are_kept_of_the_reported_files():
     _, channels = make_pair(answers={b"L": b'{"files": ["/a.py", 5, null]}'})
     assert take(channels).files == {"base": ("/project/mod.py",), "candidate": ("/a.py",)}
@@ -376,6 +382,13 @@ def test_floats_are_compared_as_the_check_says(monkeypatch, by, tolerance, is_ou
 def test_a_forged_result_is_another_result(monkeypatch, report):
     _, channels = make_pair(function=lambda case: report)
     assert time_session(monkeypatch, channels).rejection.reason == Reason.DIFFERENT
+
+
+def test_a_result_far_longer_than_the_base_s_is_another_one_unread(monkeypatch):
+    _, channels = make_pair(function=lambda case: {"result": "x" * 5_000_000, "after": None})
+    rejection = time_session(monkeypatch, channels).rejection
+    assert rejection.reason == Reason.DIFFERENT
+    assert "which is too long to be read" in rejection.message
 
 
 def test_changed_arguments_are_another_result(monkeypatch):

@@ -15,7 +15,7 @@ from typing import Any
 
 from fairtrial.arena.build import build_base
 from fairtrial.arena.checks.exit_text import in_one_line, tail_of, tell_ending
-from fairtrial.arena.checks.worker_reports import CallOutcome, read_line
+from fairtrial.arena.checks.worker_reports import CallOutcome, read_line, read_outcome
 from fairtrial.arena.model.problem import Check
 from fairtrial.arena.resources import ArenaResources
 from fairtrial.arena.stage import HARNESS, Stage
@@ -129,7 +129,7 @@ async def accept_lines(
     differing: dict[int, CallOutcome] = {}
     for number, (line, wanted) in enumerate(zip(lines, expected, strict=False)):
         if line != wanted:
-            outcome = read_line(line)
+            outcome = read_outcome(line, wanted)
             if "result" in outcome and "result" in read_line(wanted):
                 differing[number] = outcome
     reasons = await acceptor.judge(

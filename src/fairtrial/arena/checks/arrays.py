@@ -7,12 +7,17 @@ from typing import Any
 from fairtrial.arena.checks.encoded_values import read_bytes
 from fairtrial.sandbox import Encoded
 
+_LONGEST_NAME = 40
+
 
 def read_array(node: Encoded) -> Any:
     """Decode a numpy array of numbers, dates or texts; raise ValueError for one of objects."""
     import numpy
 
-    dtype = numpy.dtype(str(node["dtype"]))
+    name = str(node["dtype"])
+    if len(name) > _LONGEST_NAME:
+        raise ValueError("not the name of a plain dtype")
+    dtype = numpy.dtype(name)
     if dtype.hasobject or dtype.kind not in "biufcmMSU":
         raise ValueError("not an array of plain values")
     return numpy.frombuffer(read_bytes(node), dtype).reshape([int(size) for size in node["shape"]])

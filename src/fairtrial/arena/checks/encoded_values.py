@@ -51,23 +51,36 @@ def read_bytes(node: Encoded) -> bytes:
 
 
 def canonical(node: Encoded) -> str:
-    """Return a text that is equal for equal values, whatever the order of sets and mappings."""
-    return dump_encoded(_sort_parts(node))
+    """Return a text that is equal for equal values, whatever the order of sets and mappings.
 
-
-def _sort_parts(node: Encoded) -> Encoded:
+    Each part is visited once, however deep a forged value is nested.
+    """
     if isinstance(node, list):
-        return [_sort_parts(item) for item in node]
+        return "[{}]".format(",".join([canonical(item) for item in node]))
     if not isinstance(node, dict):
-        return node
-    kind, result = get_kind(node), {key: _sort_parts(value) for key, value in sorted(node.items())}
-    if kind in UNORDERED:
-        result["items"] = sorted(result["items"], key=dump_encoded)
-    elif kind in MAPPINGS:
-        pairs = [[_sort_parts(key), _sort_parts(value)] for key, value in get_pairs(node)]
-        factory = {"factory": node["factory"]} if "factory" in node else {}
-        return {TAG: kind, **factory, "items": sorted(pairs, key=dump_encoded)}
-    return result
+        return dump_encoded(node)
+    kind = get_kind(node)
+    if kind in MAPPINGS:
+        pairs = [f"[{canonical(key)},{canonical(value)}]" for key, value in get_pairs(node)]
+        factory = canonical(node["factory"]) if "factory" in node else ""
+        return "{}{}{{{}}}".format(kind, factory, ",".join(sorted(pairs)))
+    is_unordered = kind in UNORDERED
+    parts = {
+        key: canonical(value)
+        for key, value in node.items()
+        if not (is_unordered and key == "items")
+    }
+    if is_unordered:
+        items = [canonical(item) for item in _get_list(node)]
+        parts["items"] = "[{}]".format(",".join(sorted(items)))
+    return "{{{}}}".format(",".join(f"{dump_encoded(key)}:{parts[key]}" for key in sorted(parts)))
+
+
+def _get_list(node: Encoded) -> list[Encoded]:
+    items = node["items"]
+    if not isinstance(items, list):
+        raise TypeError("items must be a list")
+    return items
 
 
 def get_pairs(node: Encoded) -> list[tuple[Encoded, Encoded]]:

@@ -10,19 +10,25 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import PurePosixPath
 
 from fairtrial.arena.checks.acceptance import Acceptor, accept_lines, with_result
+from fairtrial.arena.checks.comparison_rules import SPARE_BYTES
 from fairtrial.arena.checks.exit_text import in_one_line, tail_of, tell_ending
 from fairtrial.arena.checks.function_base_runs import (
     merge_recorded,
     read_base,
     refuse_unimportable,
     refuse_varying,
+    settle_order,
 )
 from fairtrial.arena.checks.function_judging import Expectation, judge_calls
+from fairtrial.arena.checks.judge_process import count_differing, judge_bounded
 from fairtrial.arena.checks.prepared_check import CheckRun, Stages
 from fairtrial.arena.checks.recorded_calls import Call, read_calls
+from fairtrial.arena.checks.result_use import UseExpectation, choose_calls
+from fairtrial.arena.checks.use_runs import prepare_use, run_use
 from fairtrial.arena.checks.worker_reports import CallOutcome, WorkerReport, read_line, read_report
 from fairtrial.arena.model.problem import Check
 from fairtrial.arena.model.verdicts import Basis
@@ -36,7 +42,6 @@ OUTPUT_BYTES = 2**20
 """Limit of the output of one call."""
 SEEDED = "were made with seed"
 """Marks the note with the seed of the inputs, which is of interest only to reproduce them."""
-_SPARE_BYTES = 4 * 2**20
 _OTHER_HASHES = {"PYTHONHASHSEED": "1"}
 
 
@@ -50,6 +55,7 @@ class PreparedFunctionCheck:
     seed: the seed of the inputs; None if they were recorded
     base_s: the wall time of a run on the base
     acceptor: judges results that differ from the base's, if the problem has an accept function
+    use: calls that are repeated in a second process, where their results are used
     """
 
     expectation: Expectation
@@ -59,6 +65,7 @@ class PreparedFunctionCheck:
     basis: Basis = Basis.COMPARED
     base_s: float = 0.0
     acceptor: Acceptor | None = None
+    use: UseExpectation | None = None
 
     @property
     def label(self) -> str:
@@ -71,11 +78,26 @@ class PreparedFunctionCheck:
 
     async def run(self, stage: Stage) -> CheckRun:
         """Call the function of a candidate, and compare the outcomes with the expected ones."""
+        expectation = self.expectation
+        run = await self._run_calls(stage)
+        if run.rejection is not None or self.use is None:
+            return run
+        used = await run_use(stage, expectation, self.use, self.acceptor)
+        return CheckRun(
+            used.rejection,
+            run.loaded | used.loaded,
+            run.wall_s + used.wall_s,
+            run.cpu_s + used.cpu_s,
+            max(run.peak_rss_mb, used.peak_rss_mb),
+        )
+
+    async def _run_calls(self, stage: Stage) -> CheckRun:
+        """Make all calls in one process."""
         from anyio import to_thread
 
         expectation = self.expectation
         # Wrong results may be longer than the expected ones, but not without limit.
-        max_bytes = 2 * sum(map(len, expectation.lines)) + _SPARE_BYTES
+        max_bytes = 2 * sum(map(len, expectation.lines)) + SPARE_BYTES
         command = call_command(stage, expectation.check, expectation.job, max_bytes)
         done = await stage.run(command)
 
@@ -86,8 +108,9 @@ class PreparedFunctionCheck:
                 self.acceptor, expectation.read_cases(), expectation.lines, report.lines
             )
             report = replace(report, lines=lines)
-        rejection = await to_thread.run_sync(
-            judge_calls, expectation, report, done, command, refused
+        size = count_differing(report.lines, expectation.lines)
+        rejection = await judge_bounded(
+            self.label, size, judge_calls, expectation, report, done, command, refused
         )
         return CheckRun(rejection, report.files, done.wall_s, done.cpu_s, done.peak_rss_mb)
 
@@ -133,61 +156,84 @@ async def prepare_calls(
     else:
         calls = await make_inputs(label, check, stages, seed)
     job = _write_job(check, calls)
-
-    async def run_base(env: Mapping[str, str]) -> tuple[Completed, Command, Stage]:
-        async with stages() as stage:
-            variables = {
-                name: value for name, value in env.items() if name not in stage.problem.env
-            }
-            command = call_command(stage, check, job, CHANNEL_BYTES, variables)
-            return await stage.run(command), command, stage
-
     # With one hash seed, results that depend on the order of a set would not vary.
-    ran = await run_all([lambda: run_base({}), lambda: run_base(_OTHER_HASHES)])
-
-    def read_outcomes() -> tuple[list[WorkerReport], list[list[CallOutcome]]]:
-        reports = [read_report(done.channel, len(calls)) for done, _, _ in ran]
-        for report, (_, _, stage) in zip(reports, ran, strict=True):
-            refuse_unimportable(label, check, report, stage)
-        outcomes = [
-            read_base(label, check, calls, (done, command, report))
-            for (done, command, _), report in zip(ran, reports, strict=True)
-        ]
-        return reports, outcomes
-
-    def build() -> PreparedFunctionCheck:
-        first, second = outcomes
-        if acceptor is not None:  # right results may vary
-            second = [with_result(*pair) for pair in zip(second, first, strict=True)]
-        refuse_varying(label, check, calls, first, second)
-        expected = merge_recorded(label, check, calls, first)
-        lines = tuple(dump_encoded(outcome).encode("ascii") for outcome in expected)
-        notes = tuple(f"{label}: {note}" for note in _write_notes(check, expected, seed))
-        loaded = reports[0].files | reports[1].files
-        base_s = min(done.wall_s for done, _, _ in ran)
-        expectation = Expectation(label, check, job, lines)
-        return PreparedFunctionCheck(
-            expectation, notes, loaded, seed, base_s=base_s, acceptor=acceptor
-        )
-
-    reports, outcomes = await to_thread.run_sync(read_outcomes)  # results may be large
+    runs = [partial(_run_base, check, stages, job, env) for env in ({}, _OTHER_HASHES)]
+    ran = await run_all(runs)
+    # Results may be large.
+    reports, outcomes = await to_thread.run_sync(_read_outcomes, label, check, calls, ran)
     acceptor = Acceptor(label, check, accept_stage) if check.accept and accept_stage else None
     if acceptor is not None:
         for part in outcomes:
             await acceptor.require_accepted(part, [call.case for call in calls])
-    return await to_thread.run_sync(build)
+
+    def build() -> tuple[Expectation, list[str]]:
+        first, second = outcomes
+        if acceptor is not None:  # right results may vary
+            second = [with_result(*pair) for pair in zip(second, first, strict=True)]
+        settled = settle_order(check, calls, first, second)
+        refuse_varying(label, settled, calls, first, second)
+        expected = merge_recorded(label, settled, calls, first)
+        lines = tuple(dump_encoded(outcome).encode("ascii") for outcome in expected)
+        return Expectation(label, settled, job, lines), _write_notes(check, settled, expected, seed)
+
+    expectation, notes = await to_thread.run_sync(build)
+    chosen = choose_calls(outcomes[0], seed or secrets.token_hex(16))
+    use_job = _write_job(check, [calls[number] for number in chosen], uses_results=True)
+    async with stages() as stage:
+        use, use_notes = await prepare_use(stage, expectation, chosen, use_job)
+    return PreparedFunctionCheck(
+        expectation,
+        tuple(f"{label}: {note}" for note in (*notes, *use_notes)),
+        reports[0].files | reports[1].files,
+        seed,
+        base_s=min(done.wall_s for done, _, _ in ran),
+        acceptor=acceptor,
+        use=use,
+    )
 
 
-def _write_job(check: Check, calls: Sequence[Call]) -> bytes:
-    job = {"function": check.function, "view": check.view, "caps": list(Caps())}
+async def _run_base(
+    check: Check, stages: Stages, job: bytes, env: Mapping[str, str]
+) -> tuple[Completed, Command, Stage]:
+    async with stages() as stage:
+        variables = {name: value for name, value in env.items() if name not in stage.problem.env}
+        command = call_command(stage, check, job, CHANNEL_BYTES, variables)
+        return await stage.run(command), command, stage
+
+
+def _read_outcomes(
+    label: str, check: Check, calls: Sequence[Call], ran: Sequence[tuple[Completed, Command, Stage]]
+) -> tuple[list[WorkerReport], list[list[CallOutcome]]]:
+    """Return the reports of the runs on the base, and the outcomes of their calls."""
+    reports = [read_report(done.channel, len(calls)) for done, _, _ in ran]
+    for report, (_, _, stage) in zip(reports, ran, strict=True):
+        refuse_unimportable(label, check, report, stage)
+    outcomes = [
+        read_base(label, check, calls, (done, command, report))
+        for (done, command, _), report in zip(ran, reports, strict=True)
+    ]
+    return reports, outcomes
+
+
+def _write_job(check: Check, calls: Sequence[Call], *, uses_results: bool = False) -> bytes:
+    job: dict[str, object] = {"function": check.function, "view": check.view, "caps": list(Caps())}
+    if uses_results:
+        job["uses"] = check.aliasing == "strict"
     cases = [call.case for call in calls]
     return dump_encoded({**job, "output_bytes": OUTPUT_BYTES, "cases": cases}).encode("ascii")
 
 
-def _write_notes(check: Check, outcomes: Sequence[CallOutcome], seed: str | None) -> list[str]:
+def _write_notes(
+    check: Check, settled: Check, outcomes: Sequence[CallOutcome], seed: str | None
+) -> list[str]:
     notes = []
     if seed is not None:
         notes.append(f"{len(outcomes)} inputs of {check.function} {SEEDED} {seed}")
+    if settled.dict_order != check.dict_order:
+        notes.append(
+            f"the order of dictionaries that {check.function} gives varies on the base from run to "
+            "run, so it is not compared"
+        )
     raised = {str(outcome["raised"]["type"]) for outcome in outcomes if "raised" in outcome}
     if all("raised" in outcome for outcome in outcomes):
         names = ", ".join(sorted(raised))

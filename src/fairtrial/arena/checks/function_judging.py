@@ -9,13 +9,15 @@ from types import MappingProxyType
 from typing import Any
 
 from fairtrial.arena.checks.exit_text import stop_reason, tail_of, tell_ending
-from fairtrial.arena.checks.value_comparison import Differences
+from fairtrial.arena.checks.value_comparison import LAYOUT, ORDER, Differences
 from fairtrial.arena.checks.value_text import render, render_call
 from fairtrial.arena.checks.worker_reports import (
     WorkerReport,
     compare_outcomes,
     describe_import_failure,
+    make_rules,
     read_line,
+    read_outcome,
 )
 from fairtrial.arena.model.problem import Check
 from fairtrial.arena.model.verdicts import Difference, Failure, Reason, Rejection
@@ -56,15 +58,15 @@ def judge_calls(
 
     refused: why results are not accepted, by the number of their call
     """
-    is_done = stop_reason(done) is None and done.exit_code == 0 and not done.channel_overflowed
+    is_done = has_ended_well(done)
     if is_done and report.is_complete and report.lines == expectation.lines:
         return None  # equal byte by byte
     cases = expectation.read_cases()
     failures = _find_failures(expectation, report, cases, refused)
     function, total = expectation.check.function, len(cases)
     if not is_done or not report.is_complete:
-        reason, failure = _describe_stop(expectation, report, done, command, cases)
-        return _reject(reason, failure.message.splitlines()[0], [failure, *failures])
+        reason, failure = describe_stop(expectation, report, done, command, cases)
+        return reject(reason, failure.message.splitlines()[0], [failure, *failures])
     if not failures:
         return None
     first = failures[0]
@@ -76,16 +78,35 @@ def judge_calls(
             f"{expectation.check.accept}; {name_case(expectation.check, number)}: "
             f"{refused[number]}"
         )
-        return _reject(Reason.DIFFERENT, message, failures)
-    return _reject(
+        return reject(Reason.DIFFERENT, message, failures)
+    return reject(
         Reason.DIFFERENT,
         f"{len(failures)} of {total} calls of {function} differ from the base; {first.what}: "
-        f"{difference.where} should be {difference.expected}, is {difference.actual}",
+        f"{describe_difference(difference)}",
         failures,
     )
 
 
-def _reject(reason: Reason, message: str, failures: Sequence[Failure]) -> Rejection:
+def describe_difference(difference: Difference) -> str:
+    """Return a difference in one sentence, with the setting that allows it, if there is one."""
+    text = f"{difference.where} should be {difference.expected}, is {difference.actual}"
+    hints = (hint for start, hint in _HINTS.items() if difference.where.startswith(start))
+    return "; ".join((text, *hints))
+
+
+_HINTS = {
+    ORDER: "`dict_order: any` in this check allows another order",
+    LAYOUT: "`array_layout: any` in this check allows another layout",
+}
+
+
+def has_ended_well(done: Completed) -> bool:
+    """Return whether a worker exited with 0, and didn't report too much."""
+    return stop_reason(done) is None and done.exit_code == 0 and not done.channel_overflowed
+
+
+def reject(reason: Reason, message: str, failures: Sequence[Failure]) -> Rejection:
+    """Return a rejection with the first failures."""
     more = max(0, len(failures) - MAX_FAILURES)
     return Rejection(reason, message, tuple(failures[:MAX_FAILURES]), more)
 
@@ -97,11 +118,12 @@ def _find_failures(
     refused: Mapping[int, str],
 ) -> list[Failure]:
     failures = []
+    rules = make_rules(expectation.check)
     for number, (line, expected) in enumerate(zip(report.lines, expectation.lines, strict=False)):
         if line == expected:
             continue
-        case, actual = cases[number], read_line(line)
-        differences = compare_outcomes(read_line(expected), actual, case, expectation.check)
+        case, actual = cases[number], read_outcome(line, expected)
+        differences = compare_outcomes(read_line(expected), actual, case, rules)
         if number in refused:
             differences = _refuse_result(actual, refused[number])
         if differences.count:
@@ -131,7 +153,7 @@ def name_case(check: Check, number: int) -> str:
     return f"{check.function}, case {number + 1}"
 
 
-def _describe_stop(
+def describe_stop(
     expectation: Expectation,
     report: WorkerReport,
     done: Completed,

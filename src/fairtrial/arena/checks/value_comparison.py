@@ -5,8 +5,10 @@ the actual one may be forged, and an unreadable value equals nothing.
 
 The rules: types count (1, 1.0 and True differ, so do a list and a tuple); floats are equal within
 the tolerance, NaN equals NaN, an infinity equals itself, and 0.0 equals -0.0 unless both tolerances
-are 0; sets and dictionaries have no order, an `OrderedDict` has; arrays must have the same dtype
-and shape; exceptions are equal if their types and arguments are.
+are 0; sets have no order, an `OrderedDict` has, and other dictionaries as the rules say; arrays
+must have the same dtype and shape and, as the rules say, be as usable as the expected ones;
+exceptions are equal if their types and arguments are, and if all base classes of the expected one
+are base classes of the actual one.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairtrial.arena.checks.arrays import find_unequal, read_array
+from fairtrial.arena.checks.comparison_rules import ComparisonLimitError, ComparisonRules
 from fairtrial.arena.checks.encoded_values import (
     EXACT,
     MAPPINGS,
@@ -36,9 +39,12 @@ from fairtrial.sandbox import TAG, Encoded, dump_encoded
 
 MAX_DIFFERENCES = 5
 """The number of differences that are listed."""
+ORDER, LAYOUT = "order of ", "layout of "
+"""How the positions of differences begin that only strict rules find."""
 _MAX_PAIRINGS = 300
 _WINDOW = 60
-_CONTENT = {TAG, "items", "value", "state", "base", "args", "raised"}
+_CONTENT = {TAG, "items", "value", "state", "base", "args", "raised", "bases", "layout"}
+_LAYOUTS = {"C": "C-contiguous", "F": "F-contiguous", "W": "writable"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,26 +70,36 @@ class Differences:
 
 
 def compare(
-    expected: Encoded, actual: Encoded, *, rel_tol: float, abs_tol: float, where: str = "result"
+    expected: Encoded, actual: Encoded, rules: ComparisonRules, where: str = "result"
 ) -> Differences:
-    """Return the differences between two values; never raises because of a forged `actual`."""
-    comparison = _Comparison(rel_tol, abs_tol)
+    """Return the differences between two values; never raises because of a forged `actual`.
+
+    A comparison that exceeds its budget counts as a difference.
+    """
+    comparison = _Comparison(rules)
     try:
-        comparison.node(where, expected, actual)
-    except (RecursionError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError):
-        comparison.add(where, expected, actual)
+        comparison.compare_safely(where, expected, actual)
+    except ComparisonLimitError as error:
+        comparison.add(where, expected, _Text(str(error)))
     return Differences(tuple(comparison.first), comparison.count)
 
 
 class _Comparison:
     """A comparison in progress, with the differences found so far."""
 
-    def __init__(self, rel_tol: float, abs_tol: float) -> None:
-        self.rel_tol = rel_tol
-        self.abs_tol = abs_tol
-        self.is_exact = rel_tol == 0 == abs_tol
+    def __init__(self, rules: ComparisonRules) -> None:
+        self.rules = rules
+        self.rel_tol, self.abs_tol = rules.rel_tol, rules.abs_tol
+        self.is_exact = rules.rel_tol == 0 == rules.abs_tol
         self.first: list[Difference] = []
         self.count = 0
+
+    def compare_safely(self, where: str, expected: Encoded, actual: Encoded) -> None:
+        """Compare two values; one that is malformed is a difference."""
+        try:
+            self.node(where, expected, actual)
+        except _MALFORMED:
+            self.add(where, expected, actual)
 
     def add(self, where: str, expected: Encoded, actual: Encoded) -> None:
         self.count += 1
@@ -96,10 +112,14 @@ class _Comparison:
 
     def is_equal(self, expected: Encoded, actual: Encoded) -> bool:
         """Return whether two values are equal, without recording differences."""
-        return compare(expected, actual, rel_tol=self.rel_tol, abs_tol=self.abs_tol).count == 0
+        self.rules.budget.check_clock()
+        comparison = _Comparison(self.rules)
+        comparison.compare_safely("", expected, actual)
+        return comparison.count == 0
 
     def node(self, where: str, expected: Encoded, actual: Encoded) -> None:
         """Compare two values of any kind."""
+        self.rules.budget.spend()
         kind = get_kind(expected)
         if get_kind(actual) != kind or _get_metadata(expected) != _get_metadata(actual):
             self.add(where, expected, actual)
@@ -132,6 +152,7 @@ class _Comparison:
         """
         remaining = defaultdict(list)
         for key, value in actual:
+            self.rules.budget.spend()
             remaining[canonical(key)].append((key, value))
         for key, value in expected:
             matches = remaining.get(canonical(key))
@@ -143,6 +164,15 @@ class _Comparison:
             self.add(locate(key), _NOTHING, value)
 
 
+_MALFORMED = (
+    RecursionError,
+    ArithmeticError,
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    MemoryError,
+)
 _Pairs = Iterable[tuple[Encoded, Encoded]]
 _Comparer = Callable[[_Comparison, str, Encoded, Encoded], None]
 
@@ -227,25 +257,38 @@ def _raised(node: Encoded) -> Encoded:
     return node.get("raised") if isinstance(node, dict) else None
 
 
-def _compare_pairs(comparison: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
-    comparison.keyed(
-        lambda key: f"{where}[{render(key, 40)}]", get_pairs(expected), get_pairs(actual)
-    )
+def _compare_mappings(
+    comparison: _Comparison, where: str, expected: Encoded, actual: Encoded
+) -> None:
+    place = f"{ORDER}{where}" if comparison.rules.dict_order else ""
+    _compare_keyed(comparison, where, expected, actual, place)
 
 
 def _compare_ordered(
     comparison: _Comparison, where: str, expected: Encoded, actual: Encoded
 ) -> None:
+    _compare_keyed(comparison, where, expected, actual, f"list({where})")
+
+
+def _compare_keyed(
+    comparison: _Comparison, where: str, expected: Encoded, actual: Encoded, order: str
+) -> None:
+    """Compare the items of two mappings; their order counts if it has a name."""
     before = comparison.count
-    _compare_pairs(comparison, where, expected, actual)
+    comparison.keyed(
+        lambda key: f"{where}[{render(key, 40)}]", get_pairs(expected), get_pairs(actual)
+    )
+    if not order or comparison.count > before:
+        return
     orders = [[key for key, _ in get_pairs(node)] for node in (expected, actual)]
-    if comparison.count == before and canonical(orders[0]) != canonical(orders[1]):
-        comparison.add(f"list({where})", *orders)
+    if canonical(orders[0]) != canonical(orders[1]):
+        comparison.add(order, *orders)
 
 
 def _compare_sets(comparison: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
     remaining = defaultdict(list)
     for item in _items(actual):
+        comparison.rules.budget.spend()
         remaining[canonical(item)].append(item)
     missing = []
     for item in _items(expected):
@@ -283,11 +326,18 @@ def _compare_exceptions(
     comparison: _Comparison, where: str, expected: Encoded, actual: Encoded
 ) -> None:
     comparison.sequence(f"{where}.args", expected["args"], actual["args"])
+    # Recorded exceptions have no base classes.
+    missing = [base for base in expected.get("bases", ()) if base not in actual["bases"]]
+    if missing:
+        wanted, bases = (_Text(", ".join(map(str, names))) for names in (missing, actual["bases"]))
+        comparison.add(f"base classes of {where}", wanted, bases)
 
 
 def _compare_arrays(
     comparison: _Comparison, where: str, expected: Encoded, actual: Encoded
 ) -> None:
+    if comparison.rules.array_layout and "layout" in expected:
+        _compare_layouts(comparison, where, expected["layout"], actual["layout"])
     if "items" in expected:
         comparison.sequence(where, _items(expected), _items(actual))
         return
@@ -302,11 +352,22 @@ def _compare_arrays(
     comparison.count += max(0, len(indexes) - MAX_DIFFERENCES)
 
 
+def _compare_layouts(comparison: _Comparison, where: str, expected: str, actual: str) -> None:
+    """Require what callers can do with the expected array: write to it, use its memory order."""
+    missing = [name for letter, name in _LAYOUTS.items() if letter in set(expected) - set(actual)]
+    if missing:
+        wanted, got = (
+            _Text(" and ".join(name for letter, name in _LAYOUTS.items() if letter in letters))
+            for letters in (expected, actual)
+        )
+        comparison.add(f"{LAYOUT}{where}", wanted, got if got.text else _Text("strided"))
+
+
 _KINDS: Mapping[str, _Comparer] = {
     **dict.fromkeys(EXACT, _compare_exactly),
     **dict.fromkeys(SEQUENCES, _compare_items),
     **dict.fromkeys(UNORDERED, _compare_sets),
-    **dict.fromkeys(MAPPINGS, _compare_pairs),
+    **dict.fromkeys(MAPPINGS, _compare_mappings),
     **dict.fromkeys(("opaque", "unreadable"), _report_unequal),
     **dict.fromkeys(("dataclass", "object"), _compare_state),
     **dict.fromkeys(("ndarray", "scalar"), _compare_arrays),

@@ -8,15 +8,21 @@ at any other line.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
+from fairtrial.arena.checks.comparison_rules import (
+    SPARE_BYTES,
+    ComparisonBudget,
+    ComparisonRules,
+    is_oversized,
+)
 from fairtrial.arena.checks.value_comparison import MAX_DIFFERENCES, Differences, compare
 from fairtrial.arena.checks.value_text import render
 from fairtrial.arena.model.problem import Check
 from fairtrial.arena.model.verdicts import Difference
-from fairtrial.sandbox import TAG, Encoded
+from fairtrial.sandbox import TAG, Encoded, dump_encoded
 
 CallOutcome = Mapping[str, Any]
 """The report of one call: ``result`` or ``raised``, ``output``, and ``after``: the arguments after
@@ -43,14 +49,15 @@ class WorkerReport:
 
 def read_report(channel: bytes, cases: int) -> WorkerReport:
     """Parse a report on this number of cases, up to the first unexpected line."""
-    whole = channel.split(b"\n")[:-1]  # the rest is empty, or an incomplete line
+    # Not split further: a forged report may consist of line ends.
+    whole = channel.split(b"\n", cases + 2)[:-1]  # the rest is empty, or not expected
     lines: list[bytes] = []
     for line in whole[:cases]:
         if not line.startswith(b'{"case":%d,' % len(lines)):
             break
         lines.append(line)
     rest = whole[len(lines) :]
-    closing = read_line(rest[0]) if rest else {}
+    closing = read_line(rest[0]) if rest and len(rest[0]) <= SPARE_BYTES else {}
     match closing:
         case {"done": done, "files": list(files)} if done == cases == len(lines):
             loaded = frozenset(file for file in files if isinstance(file, str))
@@ -71,13 +78,26 @@ def read_line(line: bytes) -> Mapping[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
+def read_outcome(line: bytes, expected: bytes) -> CallOutcome:
+    """Parse a line of a report that may be forged; `expected` is the base's line.
+
+    A line that is far longer than the base's is not parsed: that would take many times its size.
+    """
+    if is_oversized(line, expected):
+        return {"oversized": len(line)}
+    return read_line(line)
+
+
 def _refuse_constant(constant: str) -> NoReturn:
     raise ValueError(f"{constant} isn't JSON")
 
 
 def encode_exception(raised: Any) -> Encoded:
     """Return a reported exception as an encoded value."""
-    return {TAG: "exception", "type": raised["type"], "args": raised["args"]}
+    return {TAG: "exception", **{key: raised[key] for key in _EXCEPTION_KEYS if key in raised}}
+
+
+_EXCEPTION_KEYS = ("type", "args", "bases")
 
 
 def describe_import_failure(failed: Mapping[str, Any]) -> str:
@@ -92,22 +112,39 @@ def describe_import_failure(failed: Mapping[str, Any]) -> str:
     return "\n".join([summary, *frames])
 
 
+def make_rules(check: Check, budget: ComparisonBudget | None = None) -> ComparisonRules:
+    """Return how a check compares values; `budget` is shared by the calls of one report."""
+    return ComparisonRules(
+        check.rel_tol,
+        check.abs_tol,
+        dict_order=check.dict_order == "strict",
+        array_layout=check.array_layout == "strict",
+        budget=budget or ComparisonBudget(),
+    )
+
+
 def compare_outcomes(
-    expected: CallOutcome, actual: CallOutcome, case: Mapping[str, Any], check: Check
+    expected: CallOutcome, actual: CallOutcome, case: Mapping[str, Any], rules: ComparisonRules
 ) -> Differences:
     """Return the differences between the expected and the actual outcome of a call."""
-    parts = [_compare_results(expected, actual, check)]
-    parts.append(_compare(expected.get("output"), actual.get("output"), "output", check))
+    parts = [_compare_results(expected, actual, rules)]
+    parts.append(compare(expected.get("output"), actual.get("output"), rules, "output"))
     if expected.get("after") is not None or actual.get("after") is not None:
         for name in ("args", "kwargs"):
             one, other = (_get_after(outcome, case, name) for outcome in (expected, actual))
-            parts.append(_compare(one, other, f"after the call, {name}", check))
+            parts.append(compare(one, other, rules, f"after the call, {name}"))
+    return join_differences(parts)
+
+
+def is_same_text(one: CallOutcome, other: CallOutcome) -> bool:
+    """Return whether two outcomes of the base are equal as JSON, which is quick to find out."""
+    return dump_encoded(one) == dump_encoded(other)
+
+
+def join_differences(parts: Sequence[Differences]) -> Differences:
+    """Return several differences as one."""
     first = tuple(difference for part in parts for difference in part.first)[:MAX_DIFFERENCES]
     return Differences(first, sum(part.count for part in parts))
-
-
-def _compare(expected: Encoded, actual: Encoded, where: str, check: Check) -> Differences:
-    return compare(expected, actual, rel_tol=check.rel_tol, abs_tol=check.abs_tol, where=where)
 
 
 def _get_after(outcome: CallOutcome, case: Mapping[str, Any], name: str) -> Encoded:
@@ -117,13 +154,15 @@ def _get_after(outcome: CallOutcome, case: Mapping[str, Any], name: str) -> Enco
     return after.get(name) if isinstance(after, dict) else None
 
 
-def _compare_results(expected: CallOutcome, actual: CallOutcome, check: Check) -> Differences:
+def _compare_results(
+    expected: CallOutcome, actual: CallOutcome, rules: ComparisonRules
+) -> Differences:
     """Compare results or exceptions."""
     if "result" in expected and "result" in actual:
-        return _compare(expected["result"], actual["result"], "result", check)
+        return compare(expected["result"], actual["result"], rules, "result")
     if "raised" in expected and _is_raised(actual):
         one, other = (encode_exception(outcome["raised"]) for outcome in (expected, actual))
-        return _compare(one, other, "the exception", check)
+        return compare(one, other, rules, "the exception")
     return Differences(
         (Difference("result", _describe_result(expected), _describe_result(actual)),), 1
     )
@@ -139,4 +178,6 @@ def _is_raised(outcome: CallOutcome) -> bool:
 def _describe_result(outcome: CallOutcome) -> str:
     if _is_raised(outcome):
         return f"raised {render(encode_exception(outcome['raised']))}"
+    if "oversized" in outcome:
+        return f"a report of {outcome['oversized']:,} bytes, which is too long to be read"
     return render(outcome["result"]) if "result" in outcome else "nothing that can be read"

@@ -165,6 +165,8 @@ async def _find_subject(
     if not benchmark.call:
         if not can_trace(benchmark.command):
             raise LabError(f"{benchmark.command[0]} is not Python, or is called with options of it")
+        if benchmark.inputs:
+            raise LabError("commands whose input files are made for each run are not profiled")
         what = f"{benchmark.name}: {spell_command(benchmark.command)}"
         return _Subject(what, request, _command_maker(benchmark))
     label = f"bench[{benchmark.name}]"

@@ -34,6 +34,10 @@ MAX_STARTUP_RATIO = 1.2
 MIN_BUDGET_S = 0.1
 """The smallest allowed time budget of a benchmark: no machine starts the twelve processes of a
 minimal comparison in less."""
+INPUTS_FOLDER = "{inputs}"
+"""Stands for the folder of generated files in a benchmark's command."""
+Strictness = Literal["strict", "any"]
+_STRICTNESSES = ("dict_order", "array_layout", "aliasing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,11 @@ class Check(Record):
         candidates
     rel_tol: relative tolerance for floats
     abs_tol: absolute tolerance for floats
+    dict_order: whether dictionaries must have the base's order (`strict`), or may have any (`any`)
+    array_layout: whether arrays must be as contiguous and as writable as the base's (`strict`), or
+        may have any layout (`any`)
+    aliasing: whether results must be as independent of later calls, of each other and of the
+        arguments as the base's (`strict`), or may share objects with them (`any`)
     timeout_s: limit of the check's CPU time, and of its wall time without time spent waiting for a
         free core
     """
@@ -74,6 +83,9 @@ class Check(Record):
     fails_on_base: bool = False
     rel_tol: float = 1e-9
     abs_tol: float = 0.0
+    dict_order: Strictness = "strict"
+    array_layout: Strictness = "strict"
+    aliasing: Strictness = "strict"
     timeout_s: float = 120.0
 
     @property
@@ -122,8 +134,10 @@ class Check(Record):
             yield Mistake(("fails_on_base",), "can't be combined with `compare: output`")
 
     def _function_mistakes(self) -> Iterator[Mistake]:
-        for name in ("inputs", "calls", "view", "accept"):
-            if self.command and not self.function and getattr(self, name):
+        if self.command and not self.function:
+            given = [name for name in ("inputs", "calls", "view", "accept") if getattr(self, name)]
+            given += [name for name in _STRICTNESSES if getattr(self, name) != "strict"]
+            for name in given:
                 yield Mistake((name,), "is for a check of a `function`, not of a command")
         if self.function:
             yield from function_mistakes(self.function, ("function",))
@@ -147,8 +161,10 @@ class Benchmark(Record):
 
     name: the benchmark's name in reports
     call: `module:function`, called with generated arguments, each used once
-    inputs: `file.py:function` that generates arguments: `make(rng) -> (args, kwargs)`
-    command: a program and its arguments; each sample is a new process
+    inputs: `file.py:function` that generates inputs: arguments of a call,
+        `make(rng) -> (args, kwargs)`, or files of a command, `make(rng, folder)`
+    command: a program and its arguments; each sample is a new process. `{inputs}` stands for the
+        folder with the files that `inputs` has written, new ones for each pair of processes
     cores: the number of cores it may use; base and candidate take turns also with several
     max_startup_ratio: for a call: how many times as long as the base a candidate may take to start
         (interpreter, imports, one-time work) and still be adopted; raise it for code that compiles
@@ -183,13 +199,21 @@ class Benchmark(Record):
                 yield Mistake(("call",), "needs `inputs`: what to call it with")
         if self.inputs:
             yield from file_function_mistakes(self.inputs, ("inputs",))
-            if self.command and not self.call:
-                yield Mistake(("inputs",), "is for a benchmark of a `call`, not of a command")
+        if self.command and not self.call:
+            yield from self._file_mistakes()
         if self.cores < 1:
             yield Mistake(("cores",), f"must be 1 or more, got {self.cores}")
         if not self.max_startup_ratio >= 1:
             mistake = f"must be 1 or more, got {self.max_startup_ratio:g}"
             yield Mistake(("max_startup_ratio",), mistake)
+
+    def _file_mistakes(self) -> Iterator[Mistake]:
+        uses_files = any(INPUTS_FOLDER in word for word in self.command)
+        if self.inputs and not uses_files:
+            hint = f"let it read files in {INPUTS_FOLDER}, the folder that `inputs` writes to"
+            yield Mistake(("command",), "doesn't use the files that `inputs` makes", hint)
+        elif uses_files and not self.inputs:
+            yield Mistake(("command",), f"uses {INPUTS_FOLDER}, but there are no `inputs`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,7 +343,14 @@ def problem_identity(problem: CodeProblem) -> dict[str, Any]:
 
 
 _LATER_FIELDS: Mapping[str, Mapping[str, Any]] = {
-    "check": {"accept": "", "must_pass": [], "fails_on_base": False},
+    "check": {
+        "accept": "",
+        "must_pass": [],
+        "fails_on_base": False,
+        "dict_order": "strict",
+        "array_layout": "strict",
+        "aliasing": "strict",
+    },
     "bench": {"max_startup_ratio": MAX_STARTUP_RATIO},
 }
 

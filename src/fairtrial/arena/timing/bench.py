@@ -10,7 +10,6 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from fairtrial.arena.build import build_base
-from fairtrial.arena.checks.acceptance import Acceptor
 from fairtrial.arena.checks.function_check import PreparedFunctionCheck
 from fairtrial.arena.checks.prepared_check import PreparedCheck
 from fairtrial.arena.checks.pytest_check import PreparedPytestCheck
@@ -25,6 +24,7 @@ from fairtrial.arena.stage import Stage
 from fairtrial.arena.timing.candidate_staging import stage_candidate
 from fairtrial.arena.timing.command_benchmark import prepare_command_benchmark
 from fairtrial.arena.timing.function_benchmark import FunctionBenchmark, prepare_function_benchmark
+from fairtrial.arena.timing.input_files import InputFiles
 from fairtrial.arena.timing.inputs import InputSupplier, open_supplier
 from fairtrial.arena.timing.prepared_benchmark import PreparedBenchmark, TimingSetup
 from fairtrial.arena.timing.suite_benchmark import prepare_slowest
@@ -242,19 +242,19 @@ async def open_bench(
     Raises `StudyError` if there is nothing to time, or a benchmark can't be used.
     """
     problem = resources.problem
-    calls = [benchmark for benchmark in problem.bench if benchmark.call]
-    await resources.pool.grow(2 + bool(calls))  # the base, a candidate, the input makers
+    with_inputs = [benchmark for benchmark in problem.bench if benchmark.inputs]
+    await resources.pool.grow(2 + bool(with_inputs))  # the base, a candidate, the input makers
     cores = choose_cores(max((benchmark.cores for benchmark in problem.bench), default=1))
     async with AsyncExitStack() as opened:
         base = await opened.enter_async_context(resources.pool.acquire())
         await _build(resources, base)
         suppliers: dict[str, InputSupplier] = {}
-        if calls:
+        if with_inputs:
             trusted = await opened.enter_async_context(resources.pool.acquire(trusted=True))
             await _build(resources, trusted)
             stage = resources.stage(trusted, may_be_warm=False)
             with keeping_away(cores):  # the started processes inherit the affinity
-                for benchmark in calls:
+                for benchmark in with_inputs:
                     supplier = open_supplier(benchmark, stage)
                     suppliers[benchmark.name] = await opened.enter_async_context(supplier)
         bench = Bench(resources, base, (), cores)
@@ -311,7 +311,7 @@ async def _prepare_benchmarks(
         own = replace(setup, cores=cores)
         ready = await _prepare_one(benchmark, own, suppliers, budget_s)
         if isinstance(ready, FunctionBenchmark):
-            ready = replace(ready, acceptor=_find_acceptor(checks, benchmark.call))
+            ready = _compare_like_check(ready, checks)
         prepared.append(PinnedBenchmark(ready, cores))
     return tuple(prepared)
 
@@ -322,15 +322,19 @@ async def _prepare_one(
     if benchmark.call:
         supplier = suppliers[benchmark.name]
         return await prepare_function_benchmark(benchmark, supplier, setup, budget_s=budget_s)
-    return await prepare_command_benchmark(benchmark, setup, budget_s=budget_s)
+    files = InputFiles(suppliers[benchmark.name]) if benchmark.inputs else None
+    return await prepare_command_benchmark(benchmark, setup, budget_s=budget_s, files=files)
 
 
-def _find_acceptor(checks: Sequence[PreparedCheck], function: str) -> Acceptor | None:
-    """Return what judges the results of a function, if a check has an accept function for it."""
+def _compare_like_check(
+    benchmark: FunctionBenchmark, checks: Sequence[PreparedCheck]
+) -> FunctionBenchmark:
+    """Return a benchmark whose results are compared as the check of its function does."""
     for check in checks:
-        if isinstance(check, PreparedFunctionCheck) and check.calls(function):
-            return check.acceptor
-    return None
+        if isinstance(check, PreparedFunctionCheck) and check.calls(benchmark.benchmark.call):
+            rules = check.expectation.check
+            return replace(benchmark, check=rules, acceptor=check.acceptor, has_check=True)
+    return benchmark
 
 
 def _find_suite(checks: Sequence[PreparedCheck]) -> PreparedPytestCheck:

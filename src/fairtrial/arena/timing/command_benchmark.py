@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
@@ -13,14 +14,15 @@ from typing import Protocol
 
 from fairtrial.arena.checks.command_check import COMPARED_BYTES, find_difference, judge_ending
 from fairtrial.arena.checks.exit_text import in_one_line, tell_raising
-from fairtrial.arena.model.problem import Benchmark
+from fairtrial.arena.model.problem import INPUTS_FOLDER, Benchmark
 from fairtrial.arena.model.timings import Arm, Pair, Sample, Session
 from fairtrial.arena.model.verdicts import Difference, Failure, Reason, Rejection
 from fairtrial.arena.stage import Stage
 from fairtrial.arena.timing.calibration import MOST_NOISE, TRIES, spell_above
+from fairtrial.arena.timing.input_files import InputFiles
 from fairtrial.arena.timing.prepared_benchmark import TimingSetup
 from fairtrial.core import LabError, MisfitError, Mistake, StudyError
-from fairtrial.sandbox import Captured, Command, Completed, Ending
+from fairtrial.sandbox import Captured, Command, Completed, Ending, Mount
 
 FEWEST_PAIRS = 6
 """How many pairs a budget must allow: with fewer nothing is ever decided."""
@@ -77,6 +79,7 @@ class ProcessBenchmark:
     session_s: about how long a pair takes
     base_notes: remarks for people on the base
     later_notes: remarks that were added while candidates were timed
+    files: makes new input files for each pair, if the benchmark has some
     """
 
     name: str
@@ -84,6 +87,7 @@ class ProcessBenchmark:
     session_s: float
     base_notes: tuple[str, ...] = ()
     later_notes: list[str] = field(default_factory=list)
+    files: InputFiles | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -92,8 +96,12 @@ class ProcessBenchmark:
 
     async def run(self, setup: TimingSetup, number: int) -> Session:
         """Run one pair; a failure of the candidate becomes the session's `rejection`."""
+        seed = f"{setup.seed}/{self.name}/{number}"
+        async with _open_subject(self.subject, self.files, setup, seed) as subject:
+            return await replace(self, subject=subject)._run_pair(setup, number, Random(seed))
+
+    async def _run_pair(self, setup: TimingSetup, number: int, rng: Random) -> Session:
         began = time.monotonic()
-        rng = Random(f"{setup.seed}/{self.name}/{number}")
         arms: list[Arm] = ["base", "candidate"]
         rng.shuffle(arms)
         env = draw_variables(setup.base, rng)
@@ -178,22 +186,31 @@ class CommandSubject:
     argv: the command
     timeout_s: how long it may take
     compares: whether its output must equal the base's
+    folder: the folder with its input files, which it can only read; None if it has none
     """
 
     name: str
     argv: tuple[str, ...]
     timeout_s: float
     compares: bool = True
+    folder: Path | None = None
 
     def command(self, stage: Stage, *, env: Mapping[str, str], cores: tuple[int, ...]) -> Command:
         """Return the command to run on a slot."""
-        return stage.command(
-            self.argv,
+        folder = self.folder
+        argv = [word.replace(INPUTS_FOLDER, str(folder)) if folder else word for word in self.argv]
+        command = stage.command(
+            argv,
             timeout_s=self.timeout_s,
             env=env,
             output_bytes=COMPARED_BYTES,
             cores=cores,
         )
+        if folder is None:
+            return command
+        view = command.view
+        readable = (Mount(folder, folder), *view.readable)
+        return replace(command, view=replace(view, readable=readable))
 
     async def find_fault(self, process: TimedProcess) -> Rejection | None:
         """Return a rejection unless the process exited with status 0."""
@@ -231,18 +248,58 @@ def compare_outputs(expected: Captured, actual: Captured) -> Difference | None:
     return difference and replace(difference, where="the end of the output")
 
 
+@asynccontextmanager
+async def _open_subject(
+    subject: Subject, files: InputFiles | None, setup: TimingSetup, seed: str
+) -> AsyncIterator[Subject]:
+    """Yield the subject with new input files, if it has some."""
+    if files is None or not isinstance(subject, CommandSubject):
+        yield subject
+        return
+    async with files.write(seed, setup.base.slot.parent) as folder:
+        yield replace(subject, folder=folder)
+
+
 async def prepare_command_benchmark(
-    benchmark: Benchmark, setup: TimingSetup, *, budget_s: float, timeout_s: float = 120
+    benchmark: Benchmark,
+    setup: TimingSetup,
+    *,
+    budget_s: float,
+    timeout_s: float = 120,
+    files: InputFiles | None = None,
 ) -> ProcessBenchmark:
     """Run a benchmark's command on the base a few times, to time it and to see whether it varies.
 
     budget_s: how long a comparison may take
     timeout_s: how long one run may take
+    files: makes the input files, if the benchmark has some
 
     Raises `StudyError` if the command fails, `MisfitError` if the budget can't hold six pairs.
     """
     subject = CommandSubject(benchmark.name, benchmark.command, timeout_s)
-    env = draw_variables(setup.base, Random(f"{setup.seed}/{benchmark.name}/before"))
+    if files is None:
+        prepared = await _prepare(subject, setup, budget_s)
+        return replace(prepared, base_notes=(*prepared.base_notes, describe_same_input(benchmark)))
+    async with files.write(
+        f"{setup.seed}/{benchmark.name}/before", setup.base.slot.parent
+    ) as folder:
+        prepared = await _prepare(replace(subject, folder=folder), setup, budget_s)
+    return replace(prepared, files=files)
+
+
+def describe_same_input(benchmark: Benchmark) -> str:
+    """Return the note on a command whose input is the same in every run."""
+    return (
+        f"{benchmark.name}: the command reads the same input in every run; inputs that never "
+        "change can be known by heart, so a gain may hold for this one alone (`inputs` makes "
+        "files for each run)"
+    )
+
+
+async def _prepare(
+    subject: CommandSubject, setup: TimingSetup, budget_s: float
+) -> ProcessBenchmark:
+    env = draw_variables(setup.base, Random(f"{setup.seed}/{subject.name}/before"))
     # The first run only fills the file cache.
     runs = [await _rehearse(subject, setup, env)]
     for number in range(TRIES):
@@ -260,7 +317,7 @@ async def prepare_command_benchmark(
     elif not runs[0].done.stdout.head:
         notes.append("it prints nothing: while it is timed, only its exit status is checked")
     session_s = 2 * average_s(runs[1:])
-    return ProcessBenchmark(benchmark.name, subject, session_s, tuple(notes))
+    return ProcessBenchmark(subject.name, subject, session_s, tuple(notes))
 
 
 async def _rehearse(

@@ -10,11 +10,17 @@ from functools import partial
 from pathlib import Path
 
 from fairtrial.arena.checks.acceptance import Acceptor, ResultToJudge, with_result
+from fairtrial.arena.checks.comparison_rules import ComparisonRules
 from fairtrial.arena.checks.encoded_values import find_unplain
 from fairtrial.arena.checks.exit_text import in_one_line, stop_reason, tail_of, tell_ending
 from fairtrial.arena.checks.import_errors import tell_roots
 from fairtrial.arena.checks.value_text import render, render_call
-from fairtrial.arena.checks.worker_reports import compare_outcomes, read_line
+from fairtrial.arena.checks.worker_reports import (
+    compare_outcomes,
+    make_rules,
+    read_line,
+    read_outcome,
+)
 from fairtrial.arena.model.problem import Benchmark, Check
 from fairtrial.arena.model.timings import Arm, Pair, Session
 from fairtrial.arena.model.verdicts import Failure, Reason, Rejection
@@ -28,10 +34,11 @@ from fairtrial.arena.timing.calibration import (
     find_pace,
 )
 from fairtrial.arena.timing.hidden_work import count_hidden
-from fairtrial.arena.timing.inputs import InputSupplier
+from fairtrial.arena.timing.inputs import SAME_INPUTS, InputSupplier
 from fairtrial.arena.timing.prepared_benchmark import TimingSetup
 from fairtrial.arena.timing.session import Schedule, SessionTurns, take_turns
 from fairtrial.arena.timing.slow_inputs import find_slow_inputs
+from fairtrial.arena.timing.timed_output import OUTPUT_BYTES, reject_output
 from fairtrial.arena.timing.worker_channel import WorkerChannel
 from fairtrial.arena.timing.workers import WorkResult, is_late, run_workers
 from fairtrial.core import LabError, MisfitError, Mistake, StudyError
@@ -57,6 +64,7 @@ class FunctionBenchmark:
     compares: whether results are plain data and can be compared
     notes: remarks for people
     acceptor: judges results that differ from the base's, if the problem has an accept function
+    has_check: whether a check of this function has shown that its output doesn't vary
     """
 
     benchmark: Benchmark
@@ -67,6 +75,7 @@ class FunctionBenchmark:
     compares: bool
     notes: tuple[str, ...] = ()
     acceptor: Acceptor | None = None
+    has_check: bool = False
 
     @property
     def name(self) -> str:
@@ -86,7 +95,7 @@ class FunctionBenchmark:
         inputs = await self.supplier.make(f"{setup.seed}/{self.name}/{number}", count)
         make = partial(_make_worker, hash_seed=rng.randrange(1, 2**32), setup=setup, benchmark=self)
         unequal: dict[int, bytes] = {}
-        differ = partial(self._differs, inputs, unequal)
+        differ = partial(self._differs, inputs, unequal, make_rules(self.check))
 
         def work(channels: Mapping[Arm, WorkerChannel]) -> SessionTurns:
             return take_turns(channels, self.schedule, inputs, rng, differ)
@@ -94,6 +103,9 @@ class FunctionBenchmark:
         stages: dict[Arm, Stage] = {"base": setup.base, "candidate": setup.candidate}
         outcome = await run_workers(stages, make, work, away_from=setup.cores)
         rejection = self._find_rejection(outcome, inputs)
+        rejection = rejection or reject_output(
+            self.benchmark, outcome.done, stages, is_stable=self.has_check
+        )
         if rejection is None and self.acceptor is not None:
             rejection = await self._judge_unequal(self.acceptor, unequal, inputs, rng)
         turns, done = outcome.result, outcome.done
@@ -117,6 +129,7 @@ class FunctionBenchmark:
         self,
         inputs: Sequence[bytes],
         unequal: dict[int, bytes],
+        rules: ComparisonRules,
         index: int,
         base: bytes,
         candidate: bytes,
@@ -124,12 +137,12 @@ class FunctionBenchmark:
         """Return whether two outcomes differ; results for an accept function go to `unequal`."""
         if not self.compares:
             return False
-        expected, actual = read_line(base), read_line(candidate)
+        expected, actual = read_line(base), read_outcome(candidate, base)
         case = read_line(inputs[index])
         if self.acceptor is not None and "result" in expected and "result" in actual:
             unequal[index] = candidate
             actual = with_result(actual, expected)
-        return compare_outcomes(expected, actual, case, self.check).count > 0
+        return compare_outcomes(expected, actual, case, rules).count > 0
 
     async def _judge_unequal(
         self,
@@ -174,7 +187,8 @@ class FunctionBenchmark:
         self, index: int, base: bytes, candidate: bytes, inputs: Sequence[bytes]
     ) -> Rejection:
         case = read_line(inputs[index])
-        differences = compare_outcomes(read_line(base), read_line(candidate), case, self.check)
+        outcomes = (read_line(base), read_outcome(candidate, base))
+        differences = compare_outcomes(*outcomes, case, make_rules(self.check))
         first = differences.first[0]
         message = (
             f"{self.name}: while it was timed, {self.benchmark.call} gave something else than "
@@ -220,6 +234,7 @@ def worker_command(
         env=env,
         line=channel,
         cores=cores,
+        output_bytes=OUTPUT_BYTES,
     )
 
 
@@ -238,8 +253,13 @@ async def prepare_function_benchmark(
     if schedule is None:
         raise MisfitError(Mistake(("bench", benchmark.name), *explain_misfit(pace, budget_s)))
     unplain = find_unplain(pace.outcome.get("result"))
-    notes = () if unplain is None else (_unplain_note(benchmark),)
-    return FunctionBenchmark(benchmark, check, supplier, schedule, pace, unplain is None, notes)
+    notes = [] if unplain is None else [_unplain_note(benchmark)]
+    if not await supplier.varies(f"{setup.seed}/{benchmark.name}/variety"):
+        notes.append(f"{benchmark.name}: {benchmark.inputs} {SAME_INPUTS}")
+    is_plain = unplain is None
+    return FunctionBenchmark(
+        benchmark, check, supplier, schedule, pace, compares=is_plain, notes=tuple(notes)
+    )
 
 
 async def _measure_base(

@@ -19,7 +19,14 @@ from fairtrial.sandbox import Caps, dump_encoded
 
 PORTION_BYTES = 4 * 2**20
 """About how much is requested at once, judging by earlier inputs; far below the largest reply."""
+MOST_DRAWN = 6
+"""How many inputs are drawn to find out whether they vary."""
+SAME_INPUTS = (
+    "gives the same input every time; inputs that never change can be known by heart, so a gain "
+    "may hold for this one alone"
+)
 _LIFETIME_S = 7 * 24 * 3600.0
+_FILES_HINT = "it is called as make(rng, folder), with a random.Random, and writes files to folder"
 _HINT = "a maker is called as make(rng), with a random.Random, and returns (args, kwargs)"
 
 
@@ -48,6 +55,16 @@ class InputSupplier:
             portion = max(1, PORTION_BYTES * len(lines) // sum(map(len, lines)))
         return lines
 
+    async def varies(self, seed: str) -> bool:
+        """Return whether inputs of different seeds differ."""
+        first: list[bytes] = []
+        for number in range(MOST_DRAWN):
+            inputs = await self.make(f"{seed}/{number}", 1)
+            if first and inputs != first:
+                return True
+            first = inputs
+        return False
+
     async def _make(self, seed: str, first: int, count: int) -> list[bytes]:
         from anyio import to_thread
 
@@ -69,7 +86,8 @@ class InputSupplier:
     def error(self, message: str) -> StudyError:
         """Return an error that names the benchmark's `inputs`."""
         path = ("bench", self.benchmark.name, "inputs")
-        return StudyError(Mistake(path, f"{self.benchmark.inputs}: {message}", _HINT))
+        hint = _HINT if self.benchmark.call else _FILES_HINT
+        return StudyError(Mistake(path, f"{self.benchmark.inputs}: {message}", hint))
 
 
 @asynccontextmanager
@@ -81,7 +99,12 @@ async def open_supplier(benchmark: Benchmark, stage: Stage) -> AsyncIterator[Inp
     import anyio
 
     file, _, function = benchmark.inputs.rpartition(":")
-    job = {"file": str(stage.seen / file), "function": function, "caps": list(Caps())}
+    job = {
+        "file": str(stage.seen / file),
+        "function": function,
+        "caps": list(Caps()),
+        "writes_files": not benchmark.call,
+    }
     channel = WorkerChannel()
     command = stage.command(
         ["{python}", str(HARNESS / "input_supplier.py")],

@@ -198,6 +198,8 @@ class _VersionCount:
         most_s = self.counter.most_s
         if not isinstance(benchmark.subject, CommandSubject):
             raise CountError("only calls and commands under bench: are counted")
+        if benchmark.files is not None:
+            raise CountError("commands whose input files are made for each run are not counted")
         time_s = SLOWER * benchmark.session_s / 2
         if time_s > most_s:
             raise CountError(

@@ -20,6 +20,10 @@ EMPTY_TURNS = 7
 USUAL = 1.1
 """How many times the median turn all turns may take on average; time beyond that was spent once,
 and counts as start-up."""
+MOST_LOADED_BYTES = 4 * 2**20
+"""How long the list of imported files may be."""
+MOST_SHOWN_CHARS = 1_000
+"""How much of a reply is shown in messages."""
 ARMS: tuple[Arm, Arm] = ("base", "candidate")
 Differ = Callable[[int, bytes, bytes], bool]
 """Whether two results of one call differ: the index of its input, and both as JSON lines."""
@@ -111,10 +115,11 @@ class _ArmState:
         self.startup_s = before_s + used_s
         self.stalled_at_first_s = max(0.0, reply.wall_s - used_s)
         self._rest()
-        report = read_line(reply.payload)
+        report = read_line(reply.payload) if len(reply.payload) <= MOST_LOADED_BYTES else {}
         files = report.get("files")
         if not isinstance(files, list):
-            raise ArmError(self.arm, f"it can't be loaded: {report.get('failed')!r}")
+            why = repr(report.get("failed"))[:MOST_SHOWN_CHARS]
+            raise ArmError(self.arm, f"it can't be loaded: {why}")
         self.files = tuple(file for file in files if isinstance(file, str))
 
     def take_turn(self, inputs: Sequence[bytes]) -> tuple[WorkerReply, list[bytes]]:
@@ -124,9 +129,10 @@ class _ArmState:
         called = self.ask(b"G")
         collected = self.ask(b"C")
         busy_s = self._rest()
+        count = collected.payload.count(b"\n")  # before a forged reply is split
+        if count != len(inputs):
+            raise ArmError(self.arm, f"{count} results of {len(inputs)} calls were reported")
         *lines, closing = collected.payload.split(b"\n")
-        if len(lines) != len(inputs):
-            raise ArmError(self.arm, f"{len(lines)} results of {len(inputs)} calls were reported")
         if idle_s is None or busy_s is None or called.cpu_s is None:
             self.outside.append(ready.wall_s + collected.wall_s)
         else:  # other programs on the machine don't add to CPU time
@@ -134,7 +140,8 @@ class _ArmState:
             self.outside.append(max(0.0, idle_s + busy_s - called.cpu_s))
             used_s = (ready.cpu_s or 0.0) + (collected.cpu_s or 0.0)
             self.stalled.append(max(0.0, ready.wall_s + collected.wall_s - used_s))
-        through_s = read_line(closing).get("going_through_s", 0.0)
+        figures = read_line(closing) if len(closing) <= MOST_SHOWN_CHARS else {}
+        through_s = figures.get("going_through_s", 0.0)
         share = through_s / called.wall_s if isinstance(through_s, float) and called.wall_s else 0.0
         self.going_through.append(min(max(share, 0.0), 1.0))
         return called, lines

@@ -18,7 +18,7 @@ from fairtrial.sandbox import Command, Completed
 
 START_S = 60.0
 """How long a process may take until it reports that it has started."""
-LEAVE_S = 5.0
+LEAVE_S = 15.0
 """How long it may take to exit once its channel is shut down."""
 T = TypeVar("T")
 

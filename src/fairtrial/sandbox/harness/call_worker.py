@@ -6,18 +6,20 @@ Run by path in the project's Python; the job is on stdin, as JSON:
 channel, and a last one with the imported files.
 
 The function shares this process and can do anything with it. But it doesn't know the expected
-results, so a forged report gains nothing, and the parent counts the cases. Here it only matters
-that honest code is reported correctly, whatever it does to streams, exits and threads.
+results, so a forged report gains little, and the parent counts the cases. Before the function is
+imported, the harness is made unreachable by name: no module holds it, it has its own built-ins, and
+it uses the C functions of `json`. It can still be found through frames and the garbage collector.
 """
 
 from __future__ import annotations
 
-import json
+import builtins
 import os
 import sys
 import types
 from typing import Any, Callable, NoReturn
 
+globals()["__builtins__"] = dict(vars(builtins))  # candidates may replace the process's own
 _package: Any = types.ModuleType("_fairtrial_harness")  # a unique name
 _package.__path__ = [os.path.dirname(os.path.abspath(__file__))]
 sys.modules["_fairtrial_harness"] = _package
@@ -26,6 +28,9 @@ sys.path[:] = [folder for folder in sys.path if folder not in _package.__path__]
 from _fairtrial_harness import codec, decoder  # type: ignore[import-not-found]  # noqa: E402
 
 # Bound early, before candidates can replace them.
+_modules = sys.modules
+_Coroutine: Any = types.CoroutineType
+_AsyncGenerator: Any = types.AsyncGeneratorType
 _exit, _getpid, _write, _pread = os._exit, os.getpid, os.write, os.pread
 _dup2, _truncate, _seek = os.dup2, os.ftruncate, os.lseek
 _read = object.__getattribute__
@@ -36,8 +41,9 @@ _MAX_TRACEBACK_CHARS = 4000
 def main() -> NoReturn:
     """Read the job, run it, and exit without waiting for threads or `atexit` functions."""
     reporter = CallReporter(int(os.environ.pop("FAIRTRIAL_CHANNEL")))
-    job = json.loads(sys.stdin.buffer.read().decode("utf-8"))
+    job = codec.load_encoded(sys.stdin.buffer.read().decode("utf-8"))
     output = CapturedStdout(job["output_bytes"])
+    hide_harness()
     try:
         function = find_function(job["function"])
         view = find_function(job["view"]) if job["view"] else None
@@ -45,10 +51,20 @@ def main() -> NoReturn:
         reporter.send({"failed": codec.encode_raised(error), "traceback": format_error(error)})
         _exit(1)
     for number, case in enumerate(job["cases"]):
-        report = run_case(function, view, case, codec.Caps(*job["caps"]), output)
-        reporter.send({"case": number, **report})
+        call = run_case(function, view, case, codec.Caps(*job["caps"]), output)
+        reporter.send({"case": number, **call.report})
     reporter.send({"done": len(job["cases"]), "files": list_files()})
     _exit(0)
+
+
+def hide_harness() -> None:
+    """Remove the harness from `sys.modules`, with the names of `__main__`."""
+    for name in list(sys.modules):
+        if name.partition(".")[0] == _package.__name__:
+            del sys.modules[name]
+    main_module: Any = types.ModuleType("__main__")
+    main_module.__dict__.update(__builtins__=builtins, __file__=sys.argv[0], __spec__=None)
+    sys.modules["__main__"] = main_module
 
 
 class CallReporter:
@@ -115,10 +131,27 @@ def find_function(name: str) -> Any:
     """Import ``module:function`` or ``module:Class.method``."""
     module, _, attributes = name.partition(":")
     __import__(module)  # unlike importlib, it leaves no frames of its own in tracebacks
-    target: Any = sys.modules[module]
+    target: Any = _modules[module]
     for attribute in attributes.split("."):
         target = getattr(target, attribute)
     return target
+
+
+class CallRecord:
+    """One call: what is reported, and the objects that took part.
+
+    report: result or exception, output, and changed arguments
+    args, kwargs: its arguments
+    result: what it returned; None if it raised
+    """
+
+    __slots__ = ("args", "kwargs", "report", "result")
+
+    def __init__(self) -> None:
+        self.report: dict[str, Any] = {}
+        self.args: Any = []
+        self.kwargs: Any = {}
+        self.result: Any = None
 
 
 def run_case(
@@ -127,36 +160,56 @@ def run_case(
     case: Any,
     caps: Any,
     out: CapturedStdout,
-) -> dict[str, Any]:
-    """Call the function once; reports its result or exception, output, and changed arguments."""
+    prepare: Callable[[CallRecord], None] | None = None,
+) -> CallRecord:
+    """Call the function once; reports its result or exception, output, and changed arguments.
+
+    prepare: called with the decoded arguments, before the call
+    """
+    call = CallRecord()
     try:
-        args, kwargs = decoder.decode(case["args"]), decoder.decode(case["kwargs"])
+        call.args, call.kwargs = decoder.decode(case["args"]), decoder.decode(case["kwargs"])
     except Exception as error:
-        return {"unusable": str(error)}
+        call.report = {"unusable": str(error)}
+        return call
+    if prepare is not None:
+        prepare(call)
     out.begin()
-    report: dict[str, Any]
     try:
-        result = await_result(function(*args, **kwargs))
-        report = {"result": codec.encode(await_result(view(result)) if view else result, caps)}
+        call.result = await_result(function(*call.args, **call.kwargs))
+        shown = await_result(view(call.result)) if view else call.result
+        call.report["result"] = codec.encode(shown, caps, has_layouts=True)
     except BaseException as error:
-        report = {"raised": codec.encode_raised(error, caps), "traceback": format_error(error)}
-    report["output"] = out.end()
-    after = {"args": codec.encode(args, caps), "kwargs": codec.encode(kwargs, caps)}
+        call.report["raised"] = encode_raised(error, caps)
+        call.report["traceback"] = format_error(error)
+    call.report["output"] = out.end()
+    after = encode_arguments(call, caps)
     before = {"args": case["args"], "kwargs": case["kwargs"]}
-    report["after"] = None if codec.dump_encoded(after) == codec.dump_encoded(before) else after
-    return report
+    is_same = codec.dump_encoded(after) == codec.dump_encoded(before)
+    call.report["after"] = None if is_same else after
+    return call
+
+
+def encode_arguments(call: CallRecord, caps: Any) -> dict[str, Any]:
+    """Encode the arguments of a call as they are now."""
+    return {"args": codec.encode(call.args, caps), "kwargs": codec.encode(call.kwargs, caps)}
+
+
+def encode_raised(error: BaseException, caps: Any) -> dict[str, Any]:
+    """Encode a raised exception: its type, its arguments, and the classes that catch it."""
+    return {**codec.encode_raised(error, caps), "bases": codec.list_base_classes(error)}
 
 
 def await_result(result: Any) -> Any:
     """Run a coroutine to its result, and an asynchronous generator to an iterator of its items."""
-    if type(result) not in (types.CoroutineType, types.AsyncGeneratorType):
+    if type(result) is not _Coroutine and type(result) is not _AsyncGenerator:
         return result
     import asyncio
 
     async def collect() -> Any:
         return iter([item async for item in result])
 
-    return asyncio.run(result if type(result) is types.CoroutineType else collect())
+    return asyncio.run(result if type(result) is _Coroutine else collect())
 
 
 def format_error(error: BaseException) -> str:
@@ -176,7 +229,7 @@ def format_error(error: BaseException) -> str:
 def list_files() -> list[str]:
     """Return the files of all loaded modules, without triggering lazy imports."""
     files = set()
-    for module in list(sys.modules.values()):
+    for module in list(_modules.values()):
         try:
             file = _read(module, "__dict__").get("__file__")
         except BaseException:

@@ -14,28 +14,71 @@ reading it failed).
 from __future__ import annotations
 
 import binascii
+import builtins
 import enum
 import functools
-import json
-import sys
+import json.encoder
+import json.scanner
 import types
 from typing import Any, Callable, Iterable, Iterator, NamedTuple
 
 from . import library_values
 from .library_values import TAG, Encoded, qualified_name
 
-MAX_PLAIN_INT = 2**53
-dump_encoded: Callable[[Encoded], str] = json.JSONEncoder(
-    ensure_ascii=True, allow_nan=False, check_circular=False, separators=(",", ":")
-).encode
-"""Returns an encoded value as text; equal values give equal texts."""
+globals()["__builtins__"] = dict(vars(builtins))  # candidates may replace the process's own
 
+
+def _make_dump() -> Callable[[Encoded], str]:
+    """Return the C encoder of `json` itself: its Python parts can be replaced."""
+    plain = json.JSONEncoder(
+        ensure_ascii=True, allow_nan=False, check_circular=False, separators=(",", ":")
+    )
+    make: Any = getattr(json.encoder, "c_make_encoder", None)
+    write_text: Any = getattr(json.encoder, "c_encode_basestring_ascii", None)
+    try:
+        write = make(None, plain.default, write_text, None, ":", ",", False, False, False)
+    except TypeError:  # without C, or with other parameters in another Python
+        write = None
+
+    def dump(node: Encoded) -> str:
+        """Return an encoded value as text; equal values give equal texts."""
+        return "".join(write(node, 0)) if write else plain.encode(node)
+
+    return dump
+
+
+def _make_load() -> Callable[[str], Any]:
+    """Return the C scanner of `json` itself; the text must be one value without spaces around."""
+    plain = json.JSONDecoder()
+    make: Any = getattr(json.scanner, "c_make_scanner", None)
+    if make is None:
+        return plain.decode
+    scan = make(plain)
+
+    def load(text: str) -> Any:
+        try:
+            value, end = scan(text, 0)
+        except StopIteration:
+            raise ValueError("it isn't JSON") from None
+        if end != len(text):
+            raise ValueError("it is more than one JSON value")
+        return value
+
+    return load
+
+
+MAX_PLAIN_INT = 2**53
+dump_encoded: Callable[[Encoded], str] = _make_dump()
+load_encoded: Callable[[str], Encoded] = _make_load()
+"""Parses the text of `dump_encoded`; raises ValueError if it isn't one."""
+
+_Enum, _partial, _to_base64 = enum.Enum, functools.partial, binascii.b2a_base64
+_MemberDescriptor = types.MemberDescriptorType
 _bases = type.__dict__["__mro__"].__get__
 _namespace = type.__dict__["__dict__"].__get__
 _read = object.__getattribute__
 _args = BaseException.__dict__["args"].__get__
 _ATOMS = frozenset(id(kind) for kind in (type(None), bool, int, float, str))
-_IS_WRITTEN_IN_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 
 
 class Caps(NamedTuple):
@@ -51,10 +94,13 @@ class Caps(NamedTuple):
     size: int = 16 * 2**20
 
 
-def encode(value: object, caps: Caps = Caps()) -> Encoded:  # noqa: B008 - a constant
-    """Encode a value; raises no `Exception`, whatever the value does."""
+def encode(value: object, caps: Caps = Caps(), *, has_layouts: bool = False) -> Encoded:  # noqa: B008
+    """Encode a value; raises no `Exception`, whatever the value does.
+
+    has_layouts: whether memory order and writability of arrays are encoded as well
+    """
     try:
-        return _Encoder(caps).encode(value)
+        return _Encoder(caps, has_layouts).encode(value)
     except _CapsExceededError as error:
         return {TAG: "unreadable", "why": str(error)}
     except Exception as error:
@@ -67,6 +113,11 @@ def encode_raised(error: BaseException, caps: Caps = Caps()) -> Encoded:  # noqa
     return {"type": qualified_name(type(error)), "args": args if type(args) is list else [args]}
 
 
+def list_base_classes(error: BaseException) -> list[str]:
+    """Return the names of all classes that an exception can be caught by, but its own."""
+    return [qualified_name(kind) for kind in _bases(type(error))[1:-1]]
+
+
 class _CapsExceededError(Exception):
     """A value is larger than the caps allow."""
 
@@ -74,15 +125,16 @@ class _CapsExceededError(Exception):
 class _Encoder:
     """Encodes one value, and counts its size."""
 
-    def __init__(self, caps: Caps) -> None:
+    def __init__(self, caps: Caps, has_layouts: bool) -> None:
         self.caps = caps
+        self.has_layouts = has_layouts
         self.items_left = caps.items
         self.size_left = caps.size
         self.above: dict[int, int] = {}  # depths of the values that contain the current one, by id
         # By id: a type's metaclass may override `==`.
         self.writers = {id(kind): write for kind, write in _BUILT_IN.items()}
         for kind, write in library_values.find_loaded_types():
-            self.writers[id(kind)] = functools.partial(_write_standard, write, kind)
+            self.writers[id(kind)] = _partial(_write_standard, write, kind)
 
     def encode(self, value: Any) -> Encoded:
         self.items_left -= 1
@@ -108,7 +160,7 @@ class _Encoder:
 
     def base64(self, content: bytes) -> str:
         self.charge(len(content))
-        return binascii.b2a_base64(content, newline=False).decode("ascii")
+        return _to_base64(content, newline=False).decode("ascii")
 
     def encode_all(self, values: Iterable[object]) -> list[Encoded]:
         return [self.encode(value) for value in values]
@@ -201,7 +253,7 @@ def _write_instance(encoder: _Encoder, value: Any) -> Encoded:
     """Encode an instance of a class that has no writer of its own."""
     bases = _bases(type(value))
     type_entry = {"type": qualified_name(type(value))}
-    if _contains(bases, enum.Enum):
+    if _contains(bases, _Enum):
         parts = {part: encoder.encode(_read(value, f"_{part}_")) for part in ("name", "value")}
         return {TAG: "enum", **type_entry, **parts}
     if _contains(bases, BaseException):
@@ -211,9 +263,9 @@ def _write_instance(encoder: _Encoder, value: Any) -> Encoded:
         names = encoder.encode_all(_find_declared(bases, "_fields"))
         items = encoder.encode_all(tuple.__iter__(value))
         return {TAG: "namedtuple", **type_entry, "names": names, "items": items}
-    numpy = sys.modules.get("numpy")
-    if _contains(bases, getattr(numpy, "generic", None)):
-        return library_values.write_scalar(encoder, numpy, value)
+    generic = library_values.find_numpy_type("generic")
+    if generic is not None and _contains(bases, generic):
+        return library_values.write_scalar(encoder, generic, value)
     if base is not None:
         content = encoder.writers[id(base)](encoder, _PLAIN.get(base, lambda same: same)(value))
         return {
@@ -269,10 +321,10 @@ def _iterate_compared_fields(
 def _iterate_state(value: object) -> Iterator[tuple[object, object]]:
     """Yield name and value of an instance's slots and attributes."""
     for base in _bases(type(value)):
-        if not base.__flags__ & _IS_WRITTEN_IN_PYTHON:
+        if library_values.is_native(base):
             continue
         for name, member in list(_namespace(base).items()):
-            if type(member) is types.MemberDescriptorType:
+            if type(member) is _MemberDescriptor:
                 try:
                     yield name, member.__get__(value)
                 except AttributeError:

@@ -30,6 +30,7 @@ def main() -> NoReturn:
     os.close(int(os.environ.pop("FAIRTRIAL_CHANNEL")))  # valgrind has its own copy
     first, _, lines = sys.stdin.buffer.read().partition(b"\n")
     job = json.loads(first)
+    timed_worker.call_worker.hide_harness()
     batch = timed_worker.CallBatch(job)
     batch.load_inputs(lines)
     all_cases = batch.cases  # kept alive, since freeing some of them would be counted

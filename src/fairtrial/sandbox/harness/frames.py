@@ -6,8 +6,11 @@ letter and the number of the request, and only an agreed number of bytes is read
 
 from __future__ import annotations
 
+import builtins
 import os
 import struct
+
+globals()["__builtins__"] = dict(vars(builtins))  # candidates may replace the process's own
 
 _HEADER = struct.Struct(">cIQ")
 _CHUNK = 1 << 20

@@ -1,15 +1,20 @@
 """Makes inputs for timed workers on request, on the trusted base.
 
 Run by path in the project's Python, with the base and the problem's input maker. Replies to ``M``
-(make; JSON with seed, first, count) with one JSON line for each input, or with the mistake.
+(make; JSON with seed, first, count) with one JSON line for each input, or with the mistake. If
+``writes_files`` is set in the job, an input is a folder of files: ``{"files": {path: base64}}``.
 """
 
 from __future__ import annotations
 
+import binascii
 import json
 import os
+import pathlib
 import random
+import shutil
 import sys
+import tempfile
 import types
 from typing import Any
 
@@ -19,6 +24,8 @@ sys.modules["_fairtrial_harness"] = _package
 sys.path[:] = [folder for folder in sys.path if folder not in _package.__path__]
 
 from _fairtrial_harness import codec, frames, input_maker  # type: ignore[import-not-found]  # noqa: E402
+
+_MOST_BYTES = 32 * 2**20
 
 
 def main() -> None:
@@ -31,7 +38,8 @@ def main() -> None:
         letter, number, payload = requests.receive()
         try:
             make = make or input_maker.load_maker(job["file"], job["function"])
-            answer = make_inputs(make, json.loads(payload), codec.Caps(*job["caps"]))
+            kind = make_files if job["writes_files"] else make_arguments
+            answer = make_inputs(make, kind, json.loads(payload), codec.Caps(*job["caps"]))
         except input_maker.MakerError as error:
             answer = codec.dump_encoded({"mistake": str(error), "traceback": ""})
         except BaseException as error:
@@ -43,13 +51,43 @@ def main() -> None:
         requests.reply(letter, number, answer.encode("ascii"))
 
 
-def make_inputs(make: Any, order: Any, caps: Any) -> str:
+def make_inputs(make: Any, kind: Any, order: Any, caps: Any) -> str:
     """Return the requested inputs, one JSON line each; each has its own seed."""
     lines = []
     for number in range(order["first"], order["first"] + order["count"]):
         rng = random.Random("{}/{}".format(order["seed"], number))
-        lines.append(codec.dump_encoded(input_maker.encode_input(make(rng), caps)))
+        lines.append(codec.dump_encoded(kind(make, rng, caps)))
     return "\n".join(lines)
+
+
+def make_arguments(make: Any, rng: random.Random, caps: Any) -> Any:
+    """Return the arguments of one call, encoded."""
+    return input_maker.encode_input(make(rng), caps)
+
+
+def make_files(make: Any, rng: random.Random, caps: Any) -> Any:
+    """Have files written to a new folder; return their contents in base64, by relative path.
+
+    Raises `MakerError` if there are none, or too much.
+    """
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="inputs-"))
+    try:
+        make(rng, folder)
+        files, size = {}, 0
+        for path in sorted(folder.rglob("*")):
+            if path.is_file():
+                content = path.read_bytes()
+                size += len(content)
+                if size > _MOST_BYTES:
+                    most = f"{_MOST_BYTES // 2**20} MB"
+                    raise input_maker.MakerError(f"its files take more than {most}")
+                text = binascii.b2a_base64(content, newline=False).decode("ascii")
+                files[path.relative_to(folder).as_posix()] = text
+    finally:
+        shutil.rmtree(str(folder), ignore_errors=True)
+    if not files:
+        raise input_maker.MakerError("it wrote no file to the folder that it got")
+    return {"files": files}
 
 
 if __name__ == "__main__":

@@ -1,13 +1,17 @@
 """Encoding of values of the standard library and of numpy, for `codec`.
 
 Only modules that are loaded already are used: their values can't exist without them, and importing
-them here would hide a project's own modules of the same name.
+them here would hide a project's own modules of the same name. Candidates may replace what modules
+hold: so numpy's types are used only if they are written in C, which classes of Python can't be.
 """
 
 from __future__ import annotations
 
+import builtins
 import sys
 from typing import Any, Callable
+
+globals()["__builtins__"] = dict(vars(builtins))  # candidates may replace the process's own
 
 TAG = "$"
 Encoded = Any
@@ -18,10 +22,49 @@ _RAW_KINDS = "biufcmMSU"  # numpy's kinds of types whose values are given by the
 _DATE, _TIME = ("year", "month", "day"), ("hour", "minute", "second", "microsecond")
 
 
+_modules = sys.modules
+_flags = type.__dict__["__flags__"].__get__
+_namespace = type.__dict__["__dict__"].__get__
+_ModuleType: Any = type(sys)
+_module_dict = vars(_ModuleType)["__dict__"].__get__
+_NAMES = tuple(type.__dict__[part].__get__ for part in ("__module__", "__qualname__"))
+_IS_WRITTEN_IN_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE
+
+
 def qualified_name(kind: type) -> str:
-    """Return a type's module and name (``graphs.Graph.Node``), as set before any metaclass."""
-    names = [type.__dict__[part].__get__(kind) for part in ("__module__", "__qualname__")]
-    return ".".join(name if type(name) is str else "?" for name in names)
+    """Return a type's module and name (``graphs.Graph.Node``), as set before any metaclass.
+
+    A class that isn't found under its name, and so may only pretend to be another one, is marked.
+    """
+    names = [read(kind) for read in _NAMES]
+    name = ".".join(part if type(part) is str else "?" for part in names)
+    return name if _is_found(kind, *names) else name + " (another class of this name)"
+
+
+def _is_found(kind: type, module: Any, path: Any) -> bool:
+    """Return whether a class is the one that its module holds under its name."""
+    if is_native(kind) or type(module) is not str or type(path) is not str or "<" in path:
+        return True
+    namespace = None
+    found: Any = _modules.get(module)
+    try:
+        for part in path.split("."):
+            namespace = _module_dict(found) if namespace is None else _namespace(found)
+            found = namespace[part]
+    except (KeyError, TypeError):
+        return False
+    return found is kind
+
+
+def is_native(kind: Any) -> bool:
+    """Return whether a type is a static one of C, which code in Python can't make or change."""
+    return isinstance(kind, type) and not _flags(kind) & _IS_WRITTEN_IN_PYTHON
+
+
+def find_numpy_type(name: str) -> Any:
+    """Return `ndarray` or `generic`, if numpy is loaded and its type is numpy's own; else None."""
+    kind = getattr(_modules.get("numpy"), name, None)
+    return kind if is_native(kind) and _NAMES[0](kind) == "numpy" else None
 
 
 def _get_attributes(kind: Any, value: object, *names: str) -> list[Any]:
@@ -68,17 +111,27 @@ def _write_defaultdict(encoder: Any, kind: Any, value: Any) -> Encoded:
 
 def _write_ndarray(encoder: Any, kind: Any, value: Any) -> Encoded:
     dtype, shape, size = _get_attributes(kind, value, "dtype", "shape", "nbytes")
+    layout = {"layout": _describe_layout(kind, value)} if encoder.has_layouts else {}
     if dtype.kind in _RAW_KINDS:
         encoder.charge(size)
-        entry = {TAG: "ndarray", "dtype": dtype.str, "shape": list(shape)}
+        entry = {TAG: "ndarray", "dtype": dtype.str, "shape": list(shape), **layout}
         return {**entry, "value": encoder.base64(kind.tobytes(value))}
     items = kind.tolist(kind.reshape(kind.view(value, kind), -1))
-    return {**encoder.items("ndarray", items), "dtype": str(dtype), "shape": list(shape)}
+    entry = {"dtype": str(dtype), "shape": list(shape), **layout}
+    return {**encoder.items("ndarray", items), **entry}
 
 
-def write_scalar(encoder: Any, numpy: Any, value: Any) -> Encoded:
+def _describe_layout(kind: Any, value: Any) -> str:
+    """Return letters for C-contiguous, F-contiguous and writable."""
+    (flags,) = _get_attributes(kind, value, "flags")
+    letters = {"C": flags.c_contiguous, "F": flags.f_contiguous, "W": flags.writeable}
+    return "".join(letter for letter, is_set in letters.items() if is_set)
+
+
+def write_scalar(encoder: Any, generic: Any, value: Any) -> Encoded:
     """Encode a numpy scalar, like an array without axes."""
-    array = _write_ndarray(encoder, numpy.ndarray, numpy.asarray(value))
+    array = _write_ndarray(encoder, find_numpy_type("ndarray"), generic.__array__(value))
+    array.pop("layout", None)
     return {**array, TAG: "scalar", "type": qualified_name(type(value))}
 
 
@@ -118,7 +171,11 @@ def find_loaded_types() -> list[tuple[type, Writer]]:
     """Return the types of `STANDARD` whose modules are loaded, with their writers."""
     loaded = []
     for (module, name), write in STANDARD.items():
-        kind = getattr(sys.modules.get(module), name, None)
-        if isinstance(kind, type):
+        kind = _FIRST.get((module, name)) or getattr(_modules.get(module), name, None)
+        if isinstance(kind, type) and (module != "numpy" or is_native(kind)):
             loaded.append((kind, write))
     return loaded
+
+
+# The types of modules that were loaded before any candidate could replace them.
+_FIRST = {key: getattr(_modules.get(key[0]), key[1], None) for key in STANDARD}

@@ -16,8 +16,8 @@ after the timed part.
 
 from __future__ import annotations
 
+import builtins
 import gc
-import json
 import marshal
 import os
 import sys
@@ -25,16 +25,26 @@ import time
 import types
 from typing import Any, Callable
 
+globals()["__builtins__"] = dict(vars(builtins))  # candidates may replace the process's own
 _package: Any = types.ModuleType("_fairtrial_harness")  # a unique name
 _package.__path__ = [os.path.dirname(os.path.abspath(__file__))]
 sys.modules["_fairtrial_harness"] = _package
 sys.path[:] = [folder for folder in sys.path if folder not in _package.__path__]
 
-from _fairtrial_harness import call_worker, codec, decoder, frames  # type: ignore[import-not-found]  # noqa: E402
+from _fairtrial_harness import (  # type: ignore[import-not-found]  # noqa: E402
+    call_worker,
+    codec,
+    decoder,
+    frames,
+    library_values,
+)
 
 _now = time.perf_counter
 _collect, _freeze = gc.collect, gc.freeze
-_read_json = json.loads
+_dup, _dup2, _close = os.dup, os.dup2, os.close
+_stdout = sys.stdout
+_read_json = codec.load_encoded
+_type_name = type.__dict__["__name__"].__get__
 _marshal = marshal.dumps
 _TAG_TEXT = codec.dump_encoded(codec.TAG)
 _TAG = _TAG_TEXT.encode("ascii")
@@ -53,6 +63,31 @@ class Raised:
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
+
+
+class ImportOutput:
+    """Redirects standard output to standard error while modules are imported.
+
+    What they print then isn't compared with the base's.
+    """
+
+    def __enter__(self) -> None:
+        self.saved = _dup(1)
+        _dup2(2, 1)
+
+    def __exit__(self, *exception: object) -> None:
+        flush_output()
+        _dup2(self.saved, 1)
+        _close(self.saved)
+
+
+def flush_output() -> None:
+    """Flush Python's standard output, which the parent compares with the base's."""
+    for stream in (sys.stdout, _stdout):
+        try:
+            stream.flush()
+        except BaseException:
+            continue  # closed, or not a stream
 
 
 class CallBatch:
@@ -98,7 +133,7 @@ class CallBatch:
         if type(result) in _LAZY:
             result = call_worker.await_result(result)
         kind = type(result)
-        if not (kind.__module__ == "numpy" and kind.__name__ == "ndarray"):
+        if not (_type_name(kind) == "ndarray" and library_values.is_native(kind)):
             if hasattr(kind, "__next__"):
                 result = Iterated(list(result))
             elif hasattr(kind, "__iter__"):
@@ -109,6 +144,7 @@ class CallBatch:
 
     def encode_results(self) -> bytes:
         """Return the results and changed arguments, one JSON line per call, and forget them."""
+        flush_output()
         lines = []
         for index, result in enumerate(self.results):
             after = self.encode_changed_arguments(index)
@@ -135,14 +171,14 @@ class CallBatch:
     def encode_result(self, result: Any) -> dict[str, Any]:
         """Return an encoded result, or the exception that was raised."""
         if type(result) is Raised:
-            return {"raised": codec.encode_raised(result.error, self.caps)}
+            return {"raised": call_worker.encode_raised(result.error, self.caps)}
         if type(result) is Iterated:
             result = iter(result.items)
         try:
             viewed = call_worker.await_result(self.view(result)) if self.view else result
         except BaseException as error:
-            return {"raised": codec.encode_raised(error, self.caps)}
-        return {"result": codec.encode(viewed, self.caps)}
+            return {"raised": call_worker.encode_raised(error, self.caps)}
+        return {"result": codec.encode(viewed, self.caps, has_layouts=True)}
 
 
 class Iterated:
@@ -159,7 +195,7 @@ class Iterated:
 
 def read_case(line: bytes) -> Any:
     """Decode the arguments of a call; JSON without a tag needs no decoding."""
-    case = _read_json(line)
+    case = _read_json(line.decode("ascii"))
     if _TAG not in line:
         return case["args"], case["kwargs"]
     return decoder.decode(case["args"]), decoder.decode(case["kwargs"])
@@ -207,6 +243,7 @@ def main() -> None:
     """Serve requests until the channel is closed."""
     requests = frames.RequestChannel(int(os.environ.pop("FAIRTRIAL_CHANNEL")))
     requests.reply(b"H", 0)
+    call_worker.hide_harness()
     batch: Any = None
     while True:
         letter, number, payload = requests.receive()
@@ -219,7 +256,9 @@ def main() -> None:
             answer = batch.encode_results()
         elif letter == b"L":
             try:
-                batch = CallBatch(_read_json(payload))
+                job = _read_json(payload.decode("ascii"))
+                with ImportOutput():
+                    batch = CallBatch(job)
                 answer = codec.dump_encoded({"files": call_worker.list_files()}).encode("ascii")
                 _collect()
                 _freeze()

@@ -1,0 +1,74 @@
+"""The mutable objects that a value consists of: which they are, and changing them.
+
+Only built-in containers and arrays of numpy are entered, by their exact types and with the methods
+of those types: nothing that a class may override is called.
+"""
+
+from __future__ import annotations
+
+import builtins
+import collections
+from typing import Any
+
+from .library_values import find_numpy_type
+
+globals()["__builtins__"] = dict(vars(builtins))  # candidates may replace the process's own
+MARK = "changed by the caller"
+_MOST_OBJECTS = 10_000
+_MOST_CHANGED = 100
+_NUMBERS = "biufc"
+_deque = collections.deque
+_bases = type.__dict__["__mro__"].__get__
+_namespace = type.__dict__["__dict__"].__get__
+
+
+def list_mutable(value: object) -> list[Any]:
+    """Return the mutable objects in a value, each as often as it occurs, up to a limit."""
+    array = find_numpy_type("ndarray")
+    mutable, waiting, seen = [], [value], 0
+    while waiting and seen < _MOST_OBJECTS:
+        seen += 1
+        part: Any = waiting.pop()
+        kind = type(part)
+        if kind is list or kind is _deque:
+            mutable.append(part)
+            waiting += reversed(list(part))
+        elif kind is tuple:
+            waiting += reversed(part)
+        elif kind is dict:
+            mutable.append(part)
+            waiting += reversed(list(dict.values(part)))
+        elif kind is set or kind is bytearray or (array is not None and kind is array):
+            mutable.append(part)
+    return mutable
+
+
+def is_iterator(value: object) -> bool:
+    """Return whether a value can be iterated over only once."""
+    return any("__next__" in _namespace(base) for base in _bases(type(value)))
+
+
+def change(value: object) -> None:
+    """Change the mutable objects in a value, as a caller may do with a result."""
+    for part in list_mutable(value)[:_MOST_CHANGED]:
+        kind = type(part)
+        if kind is list or kind is _deque:
+            kind.append(part, MARK)
+        elif kind is dict:
+            part[MARK] = MARK
+        elif kind is set:
+            part.add(MARK)
+        elif kind is bytearray:
+            part.append(0)
+        else:
+            _change_array(kind, part)
+
+
+def _change_array(kind: Any, array: Any) -> None:
+    """Change the first number of an array."""
+    flags, dtype, size, axes = (
+        getattr(kind, name).__get__(array) for name in ("flags", "dtype", "size", "ndim")
+    )
+    if flags.writeable and size and dtype.kind in _NUMBERS:
+        first = (0,) * axes
+        kind.__setitem__(array, first, 0 if kind.__getitem__(array, first) == 1 else 1)
