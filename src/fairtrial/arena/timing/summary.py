@@ -71,11 +71,12 @@ def summarize(
     seconds: float = 0.0,
     waited_s: float = 0.0,
     notes: Sequence[str] = (),
+    counts_doubts: bool = True,
 ) -> Measurement:
     """Summarize the sessions of a candidate, over all benchmarks and for each.
 
     startup_limits: how many times as long as the base a candidate may take to start, by benchmark
-
+    counts_doubts: whether work outside of samples that sessions don't agree on is a veto
     seconds: how long they took
     waited_s: how long the host lock was waited for
     notes: remarks for people
@@ -95,7 +96,7 @@ def summarize(
         for timing, sessions, limit in zip(timings, by_benchmark, limits, strict=True)
         for veto in (
             *_vetoes(timing, limit, has_others=len(timings) > 1),
-            *_doubts(timing, sessions),
+            *(_doubts(timing, sessions) if counts_doubts else ()),
             *(contradiction.text for contradiction in find_contradictions(timing, verdict)),
         )
     )
@@ -293,11 +294,23 @@ def _vetoes(timing: Timing, startup_limit: float, *, has_others: bool) -> list[s
     return vetoes
 
 
-def _doubts(timing: Timing, sessions: Sequence[Session]) -> list[str]:
-    """Veto a candidate whose sessions don't agree on work outside of samples.
+def find_doubts(measured: Measurement) -> list[str]:
+    """Return the vetoes of a measurement that sessions don't agree on; see `_doubts`."""
+    return [
+        doubt
+        for timing in measured.timings
+        for doubt in _doubts(
+            timing, [one for one in measured.sessions if one.benchmark == timing.benchmark]
+        )
+    ]
 
-    This uses CPU time alone, which other programs hardly change: honest candidates stay far below
-    the limit, however busy the machine is. Some cheats are visible in a part of the sessions only.
+
+def _doubts(timing: Timing, sessions: Sequence[Session]) -> list[str]:
+    """Return the doubt about a candidate whose sessions don't agree on work outside of samples.
+
+    Some cheats are visible in a part of the sessions only. But where reading inputs takes much
+    longer than calls, honest candidates vary as much: so a doubt is no proof, and whole processes
+    that confirm the gain dispel it.
     """
     shares = _excess_shares(sessions, "outside_s")
     if (
@@ -309,6 +322,7 @@ def _doubts(timing: Timing, sessions: Sequence[Session]) -> list[str]:
     count = sum(share > MOST_OUTSIDE for share in shares)
     return [
         f"{timing.benchmark}: in {count} of {len(shares)} sessions work was done while the clock "
-        "doesn't run, which is too few to be sure of it and too many to take it; measure it again "
-        "when the machine has less to do"
+        "doesn't run; that is too few to be sure, and may be chance: nothing is held against the "
+        "candidate, but the gain isn't established either; measure it again when the machine has "
+        "less to do"
     ]
