@@ -85,6 +85,8 @@ class Session:
         can't happen
     stalled_s: time per round that each arm kept the bench waiting, while it was loaded or was not
         timed, without its own process working; None where that isn't known
+    others_s: CPU time per round of each arm's other processes than its worker; None where they may
+        use cores of their own, or aren't counted
     materializing: the share of each arm's samples that was spent on iterating over results
     peak_rss_mb: peak memory of each arm
     rejection: what the candidate did wrong, if that ended the session without a result
@@ -104,6 +106,7 @@ class Session:
     rejection: Rejection | None = None
     loaded: frozenset[str] = field(default=frozenset(), repr=False)
     slow_inputs: tuple[SlowInput, ...] = ()
+    others_s: Pair | None = None
 
 
 @dataclass(frozen=True, slots=True)

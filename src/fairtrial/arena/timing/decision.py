@@ -15,17 +15,13 @@ from fairtrial.arena.model.verdicts import Reason, Rejection, Verdict
 from fairtrial.arena.slots.threads import NoRoomError, as_lab_error
 from fairtrial.arena.timing.bench import SessionBatch
 from fairtrial.arena.timing.contradictions import Contradiction, find_contradictions
+from fairtrial.arena.timing.outside_work import find_doubts
 from fairtrial.arena.timing.stats.autocorrelation import session_look
 from fairtrial.arena.timing.stats.race import Race
 from fairtrial.arena.timing.stats.race_field import RunnerState, Standing
 from fairtrial.arena.timing.stats.ratio_text import estimate_text
 from fairtrial.arena.timing.stats.sequential import LOOKS, next_look
-from fairtrial.arena.timing.summary import (
-    Replicate,
-    find_doubts,
-    replicate_statistics,
-    summarize,
-)
+from fairtrial.arena.timing.summary import Replicate, replicate_statistics, summarize
 from fairtrial.arena.timing.total_checks import (
     TotalBatch,
     TotalTimer,

@@ -28,7 +28,7 @@ from fairtrial.arena.timing.calibration import (
     explain_timeout,
     find_pace,
 )
-from fairtrial.arena.timing.hidden_work import count_hidden
+from fairtrial.arena.timing.hidden_work import count_hidden, count_others
 from fairtrial.arena.timing.inputs import InputSupplier
 from fairtrial.arena.timing.prepared_benchmark import TimingSetup
 from fairtrial.arena.timing.session import Schedule, SessionTurns, take_turns
@@ -108,6 +108,7 @@ class FunctionBenchmark:
             startup_s=turns.startup_s if turns else None,
             outside_s=count_hidden(turns, done, self.benchmark.cores) if turns else None,
             stalled_s=turns.stalled_s if turns else None,
+            others_s=count_others(turns, done, self.benchmark.cores) if turns else None,
             materializing=turns.going_through if turns else None,
             peak_rss_mb=Pair(*peaks) if all(peaks) else None,
             rejection=rejection,

@@ -31,7 +31,7 @@ from fairtrial.arena.timing.stats.reconciliation import (
     CONFIDENCE,
     LARGE_CLAIM,
     LOOKS,
-    Block,
+    ProcessBlock,
     ProcessTotals,
     Reconciliation,
     SavingClaim,
@@ -57,12 +57,13 @@ ORDERS: tuple[tuple[tuple[Arm, bool], ...], ...] = (
 class ProcessRun:
     """What a whole process did.
 
-    wall_s: wall time from the first input to the last result
-    in_calls_s, in_calls_cpu_s: wall and CPU time of its worker while the function was called
+    wall_s, cpu_s: wall and CPU time of its worker from the first input to the last result
+    in_calls_s, in_calls_cpu_s: the same while the function was called
     results: one JSON line per call
     """
 
     wall_s: float
+    cpu_s: float | None
     in_calls_s: float
     in_calls_cpu_s: float | None
     results: tuple[bytes, ...]
@@ -98,15 +99,16 @@ def deliver_all(
         raise ArmError(arm, f"it can't be loaded: {report.get('failed')!r}")
     _, results = take_turn(inputs[:1])
     replies = []
-    began = time.perf_counter()
+    cpu_before, began = channel.cpu_s(), time.perf_counter()
     for start in range(1, len(inputs), schedule.calls):
         called, lines = take_turn(inputs[start : start + schedule.calls])
         replies.append(called)
         results += lines
-    wall_s = time.perf_counter() - began
+    wall_s, cpu_after = time.perf_counter() - began, channel.cpu_s()
     used = [reply.cpu_s for reply in replies if reply.cpu_s is not None]
     return ProcessRun(
         wall_s=wall_s,
+        cpu_s=None if cpu_before is None or cpu_after is None else cpu_after - cpu_before,
         in_calls_s=sum(reply.wall_s for reply in replies),
         in_calls_cpu_s=sum(used) if len(used) == len(replies) else None,
         results=tuple(results),
@@ -135,7 +137,7 @@ async def check_total(
     `LabError` if the base fails.
     """
     began = time.monotonic()
-    blocks: list[Block] = []
+    blocks: list[ProcessBlock] = []
     most = FEW_BLOCKS if claim.ratio < LARGE_CLAIM else LOOKS[-1]
     while True:
         block = await _run_block(benchmark, setup, len(blocks))
@@ -153,7 +155,7 @@ async def check_total(
 
 async def _run_block(
     benchmark: FunctionBenchmark, setup: TimingSetup, number: int
-) -> Block | Rejection:
+) -> ProcessBlock | Rejection:
     """Run a short and a long process of each version; return a rejection if results differ."""
     seed = f"{setup.seed}/{benchmark.name}/whole/{number}"
     rng = random.Random(seed)
@@ -179,7 +181,7 @@ async def _run_block(
         rejection = await benchmark.judge_unequal(benchmark.acceptor, unequal, inputs, rng)
         if rejection is not None:
             return rejection
-    return Block(
+    return ProcessBlock(
         (totals["base", False], totals["base", True]),
         (totals["candidate", False], totals["candidate", True]),
     )
@@ -212,20 +214,35 @@ async def _run_process(
         return rejection
     run, done = outcome.result, outcome.done.get(arm)
     assert run is not None
-    # A request and its reply take some time without any call, which sessions subtract, too.
-    asking_s = min(benchmark.pace.empty_s * calls / schedule.calls, run.in_calls_s / 2)
     totals = ProcessTotals(
         calls=calls,
         wall_s=run.wall_s,
-        in_calls_s=run.in_calls_s - asking_s,
+        in_calls_s=_count_in_calls(run, benchmark.pace.empty_s * calls / schedule.calls),
         cpu_s=done.cpu_s if done is not None and done.counts_all_cpu else None,
         in_calls_cpu_s=run.in_calls_cpu_s,
     )
     return totals, run.results
 
 
+def _count_in_calls(run: ProcessRun, asking_s: float) -> float:
+    """Return the part of the wall time that calls are responsible for.
+
+    asking_s: what requests and replies take without any call, which sessions subtract, too
+    """
+    wall_s = run.in_calls_s - min(asking_s, run.in_calls_s / 2)
+    if not run.cpu_s or run.in_calls_cpu_s is None:
+        return wall_s
+    # On a busy machine, the core is waited for mostly between calls, but because of the CPU time
+    # that calls use. So they are responsible for their share of the waiting.
+    return max(wall_s, run.wall_s * min(run.in_calls_cpu_s / run.cpu_s, 1.0))
+
+
 def _summarize(
-    name: str, blocks: Sequence[Block], claim: SavingClaim, state: Reconciliation, seconds: float
+    name: str,
+    blocks: Sequence[ProcessBlock],
+    claim: SavingClaim,
+    state: Reconciliation,
+    seconds: float,
 ) -> TotalCheck:
     runs: dict[Arm, list[ProcessTotals]] = {
         "base": [run for block in blocks for run in block.base],

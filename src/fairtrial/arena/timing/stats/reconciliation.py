@@ -49,7 +49,7 @@ class ProcessTotals:
 
     calls: the number of calls
     wall_s: wall time from the first input to the last result
-    in_calls_s: the part of it in which the function was called
+    in_calls_s: the part of it that the calls are responsible for
     cpu_s: CPU time of all its processes from start to end; None where it isn't counted
     in_calls_cpu_s: CPU time of its worker in which the function was called; None if not known
     """
@@ -62,7 +62,7 @@ class ProcessTotals:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class ProcessBlock:
     """One short and one long process of each version, with the same inputs.
 
     base, candidate: the short process, then the long one with twice the calls
@@ -115,7 +115,9 @@ class Reconciliation:
     shown: SavingShare
 
 
-def reconcile(blocks: Sequence[Block], claim: SavingClaim, *, is_last: bool) -> Reconciliation:
+def reconcile(
+    blocks: Sequence[ProcessBlock], claim: SavingClaim, *, is_last: bool
+) -> Reconciliation:
     """Compare a claimed saving with the blocks so far.
 
     is_last: whether no more blocks follow; then a share that is above 0 and compatible with 1 is
@@ -128,12 +130,14 @@ def reconcile(blocks: Sequence[Block], claim: SavingClaim, *, is_last: bool) -> 
     for share in (wall, *cpu_shares):
         if share.high * doubt < LEAST_SHARE:
             return Reconciliation(TotalVerdict.CONTRADICTED, share)
-    if _is_confirmed(wall, is_last=is_last):
-        return Reconciliation(TotalVerdict.CONFIRMED, wall)
+    confirming = [wall] if _is_confirmed(wall, is_last=is_last) else []
     if cpu_shares:
         slope, whole = cpu_shares
         if _is_confirmed(slope, is_last=is_last) and whole.share > LEAST_SHARE:
-            return Reconciliation(TotalVerdict.CONFIRMED, slope)
+            confirming.append(slope)
+    if confirming:
+        surest = min(confirming, key=lambda share: share.high - share.low)
+        return Reconciliation(TotalVerdict.CONFIRMED, surest)
     return Reconciliation(TotalVerdict.UNCLEAR, wall)
 
 
@@ -145,7 +149,7 @@ def _gain(ratio: float) -> float:
     return 1 - 1 / ratio if ratio > 1 else 0.0
 
 
-def _find_wall_share(blocks: Sequence[Block], claim: SavingClaim) -> SavingShare:
+def _find_wall_share(blocks: Sequence[ProcessBlock], claim: SavingClaim) -> SavingShare:
     gain = _gain(claim.ratio)
     saved = [
         sum(run.wall_s for run in block.base) - sum(run.wall_s for run in block.candidate)
@@ -157,7 +161,7 @@ def _find_wall_share(blocks: Sequence[Block], claim: SavingClaim) -> SavingShare
 
 
 def _find_cpu_shares(
-    blocks: Sequence[Block], claim: SavingClaim
+    blocks: Sequence[ProcessBlock], claim: SavingClaim
 ) -> tuple[SavingShare, SavingShare] | tuple[()]:
     """Return the shares by slope and by sum; nothing where CPU time can't be compared."""
     ratio = claim.cpu_ratio
