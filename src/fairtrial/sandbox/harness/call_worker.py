@@ -23,7 +23,7 @@ _package.__path__ = [os.path.dirname(os.path.abspath(__file__))]
 sys.modules["_fairtrial_harness"] = _package
 sys.path[:] = [folder for folder in sys.path if folder not in _package.__path__]
 
-from _fairtrial_harness import codec, decoder  # type: ignore[import-not-found]  # noqa: E402
+from _fairtrial_harness import codec, decoder, import_record  # type: ignore[import-not-found]  # noqa: E402
 
 # Bound early, before candidates can replace them.
 _exit, _getpid, _write, _pread = os._exit, os.getpid, os.write, os.pread
@@ -38,6 +38,7 @@ def main() -> NoReturn:
     reporter = CallReporter(int(os.environ.pop("FAIRTRIAL_CHANNEL")))
     job = json.loads(sys.stdin.buffer.read().decode("utf-8"))
     output = CapturedStdout(job["output_bytes"])
+    list_recorded = import_record.record_imports()
     try:
         function = find_function(job["function"])
         view = find_function(job["view"]) if job["view"] else None
@@ -47,7 +48,7 @@ def main() -> NoReturn:
     for number, case in enumerate(job["cases"]):
         report = run_case(function, view, case, codec.Caps(*job["caps"]), output)
         reporter.send({"case": number, **report})
-    reporter.send({"done": len(job["cases"]), "files": list_files()})
+    reporter.send({"done": len(job["cases"]), "files": list_recorded()})
     _exit(0)
 
 
