@@ -22,6 +22,7 @@ from fairtrial.arena import (
 from fairtrial.arena.timing.calibration import Pace
 from fairtrial.arena.timing.decision import DecisionRules, measure, race
 from fairtrial.arena.timing.session import ArmError, Schedule
+from fairtrial.arena.timing.stats.reconciliation import ProcessBlock, ProcessTotals
 from fairtrial.arena.timing.total_checks import TotalBatch, TotalTimer
 from fairtrial.arena.timing.whole_process import ORDERS, count_turns, deliver_all
 from fairtrial.arena.timing.worker_channel import ChannelError
@@ -74,7 +75,7 @@ def test_a_confirmed_saving_leaves_the_verdict_as_it_is():
     assert found.total_checks == timer.checks
     assert (found.seconds, found.waited_s) == (5.5, 0.375)
     ((digest, label, claims, limit_s),) = timer.asked
-    assert (digest, label, limit_s) == ("a", "x/a/total", 8.0)
+    assert (digest, label, limit_s) == ("a", "x/a/total", 15.0)
     assert claims["b0"].ratio == pytest.approx(1.5, rel=0.01)
     assert claims["b0"].low < claims["b0"].ratio
     assert advice(found)[0] == "adopt"
@@ -262,6 +263,16 @@ def test_a_worker_that_can_t_go_on_is_named(options, why):
 )
 def test_the_number_of_turns_follows_the_base_s_pace(pace, calls, turns):
     assert count_turns(pace, calls) == turns
+
+
+def test_earlier_blocks_correct_a_pace_that_other_programs_disturbed():
+    disturbed = Pace(1e-2, 1e-3, 5e-5, 0.1, 100, {})
+    assert count_turns(disturbed, 2) == 6
+    run = ProcessTotals(12, 0.06, 0.05, 0.1, 0.012)
+    block = ProcessBlock((run, replace(run, calls=24, wall_s=0.12, in_calls_cpu_s=0.024)), ())
+    assert count_turns(disturbed, 2, [block]) == 60
+    unknown = replace(block, base=tuple(replace(run, in_calls_cpu_s=None) for run in block.base))
+    assert count_turns(disturbed, 2, [unknown]) == 22
 
 
 def test_every_block_has_a_short_and_a_long_process_of_each_version_in_balanced_orders():

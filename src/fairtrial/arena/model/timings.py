@@ -194,7 +194,7 @@ class TotalCheck:
     confidence: the coverage of the interval, as a share
     clock: the time that the share refers to, `wall` or `cpu`
     blocks: how often two processes of each version were run, one with twice the calls
-    calls: the number of calls of the shorter process
+    calls: the number of calls of the shorter process, in the last block
     seconds: how long it took
     """
 

@@ -12,8 +12,8 @@ from fairtrial.arena.model.verdicts import Rejection, Verdict
 from fairtrial.arena.timing.stats.ratio_text import ratio_text, seconds_text, share_text
 from fairtrial.arena.timing.stats.reconciliation import LARGE_CLAIM, SavingClaim
 
-LEAST_LIMIT_S = 8.0
-"""How long the check of a benchmark may take at least."""
+LEAST_LIMIT_S = 15.0
+"""How long the check of a benchmark may take at least; only busy machines need as long."""
 SHARE_OF_SESSIONS = 0.5
 """The same as a share of the time of all sessions; the larger of both holds."""
 

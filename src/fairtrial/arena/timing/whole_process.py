@@ -115,10 +115,20 @@ def deliver_all(
     )
 
 
-def count_turns(pace: Pace, calls: int) -> int:
-    """Return the number of turns of a short process."""
-    turn_s = pace.empty_s + calls * (pace.call_s + pace.turn_s)
-    wanted = math.ceil(CALLS_S / (calls * pace.call_s))
+def count_turns(pace: Pace, calls: int, blocks: Sequence[ProcessBlock] = ()) -> int:
+    """Return the number of turns of a short process.
+
+    blocks: earlier ones, which say how long the base takes; by default its calibration does
+    """
+    call_s, turn_s = pace.call_s, pace.empty_s + calls * (pace.call_s + pace.turn_s)
+    if blocks:
+        runs = [run for block in blocks for run in block.base]
+        turns = sum(run.calls for run in runs) / calls
+        # Other programs on the machine don't add to CPU time.
+        used = [run.in_calls_cpu_s or run.in_calls_s for run in runs]
+        call_s = max(sum(used) / (turns * calls), 1e-9)
+        turn_s = min(turn_s, sum(run.wall_s for run in runs) / turns)
+    wanted = math.ceil(CALLS_S / (calls * call_s))
     affordable = int(MOST_RUN_S / turn_s)
     fitting = int(MOST_BYTES / (2 * calls * pace.input_bytes))
     return max(1, min(wanted, affordable, fitting))
@@ -140,7 +150,8 @@ async def check_total(
     blocks: list[ProcessBlock] = []
     most = FEW_BLOCKS if claim.ratio < LARGE_CLAIM else LOOKS[-1]
     while True:
-        block = await _run_block(benchmark, setup, len(blocks))
+        turns = count_turns(benchmark.pace, benchmark.schedule.calls, blocks)
+        block = await _run_block(benchmark, setup, len(blocks), turns)
         if isinstance(block, Rejection):
             return block
         blocks.append(block)
@@ -154,12 +165,15 @@ async def check_total(
 
 
 async def _run_block(
-    benchmark: FunctionBenchmark, setup: TimingSetup, number: int
+    benchmark: FunctionBenchmark, setup: TimingSetup, number: int, turns: int
 ) -> ProcessBlock | Rejection:
-    """Run a short and a long process of each version; return a rejection if results differ."""
+    """Run a short and a long process of each version; return a rejection if results differ.
+
+    turns: the number of turns of the short one
+    """
     seed = f"{setup.seed}/{benchmark.name}/whole/{number}"
     rng = random.Random(seed)
-    short = 1 + benchmark.schedule.calls * count_turns(benchmark.pace, benchmark.schedule.calls)
+    short = 1 + benchmark.schedule.calls * turns
     # Processes can't pass on what they saw, so the short ones get the first inputs of the long.
     inputs = await benchmark.supplier.make(seed, 2 * short - 1)
     hash_seed = rng.randrange(1, 2**32)
@@ -266,7 +280,7 @@ def _summarize(
         confidence=CONFIDENCE,
         clock=state.shown.clock,
         blocks=len(blocks),
-        calls=blocks[0].base[0].calls,
+        calls=blocks[-1].base[0].calls,
         seconds=seconds,
     )
 
