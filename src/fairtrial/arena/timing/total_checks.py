@@ -105,10 +105,10 @@ def are_confirmed(batch: TotalBatch) -> bool:
 
 def describe_total_check(check: TotalCheck) -> str:
     """Format like ``97 % of the saving of 0.4 ms per call appears in the total [90 %, 104 %]``."""
-    by = " of CPU time" if check.clock == "cpu" else ""
+    time = "total CPU time" if check.clock == "cpu" else "total"
     return (
         f"{share_text(check.share)} of the saving of {seconds_text(check.claimed_s)} per call "
-        f"appears in the total{by} of whole processes "
+        f"appears in the {time} of whole processes "
         f"[{share_text(check.low)}, {share_text(check.high)}]"
     )
 
