@@ -107,8 +107,8 @@ def test_all_evidence_is_in_the_explanation():
         "from 10 sessions",
         "fresh sessions, taken after",
         "| `sort` | 1.50 | 1.40 to 1.60 | faster | 1.45 | 2.1 ms |",
-        "Run again in whole processes, one at a time:\n\n- `sort`: 97 % of the saving of 700 µs per "
-        "call appears in the total CPU time of whole processes [90 %, 104 %]",
+        "Run again in whole processes, one at a time:\n\n- `sort`: 97 % of the saving of 700 µs "
+        "per call appears in the total CPU time of whole processes [90 %, 104 %]",
         "**Compared results**",
         "- `python -m pytest`: every test that passed before passes",
         "`a:sort` gives and raises the same",
