@@ -131,7 +131,7 @@ BASE_SAMPLE_S = 1.3 * 2e-3 + 1e-4  # the median round's
 
 @pytest.mark.parametrize(("share", "is_vetoed"), [(-0.5, False), (0.09, False), (0.11, True)])
 def test_work_outside_of_samples_vetoes(share, is_vetoed):
-    found = sum_up(outside_s=Pair(1e-3, 1.1e-3 + share * BASE_SAMPLE_S))
+    found = sum_up(outside_s=Pair(1e-4, 1.1e-4 + share * BASE_SAMPLE_S))
     assert (bool(found.vetoes), found.adopt) == (is_vetoed, not is_vetoed)
     assert found.timings[0].outside == pytest.approx(max(share, 0.0))
     assert all("11% of the base's time" in veto for veto in found.vetoes)
