@@ -1,11 +1,19 @@
 """Whole processes as a second instrument: how they are run, when, and what follows from them."""
 
 import json
+import random
 from dataclasses import dataclass, field, replace
 
 import anyio
 import pytest
-from clock_kit import SimTimer, SimWorker, changes_of, make_inputs
+from clock_kit import (
+    SimTimer,
+    SimWorker,
+    changes_of,
+    make_inputs,
+    make_pair,
+    never_differs,
+)
 
 from fairtrial.arena import (
     Judgement,
@@ -21,13 +29,15 @@ from fairtrial.arena import (
 )
 from fairtrial.arena.timing.calibration import Pace
 from fairtrial.arena.timing.decision import DecisionRules, measure, race
-from fairtrial.arena.timing.session import ArmError, Schedule
+from fairtrial.arena.timing.hidden_work import count_others
+from fairtrial.arena.timing.session import ArmError, Schedule, take_turns
 from fairtrial.arena.timing.stats.reconciliation import ProcessBlock, ProcessTotals
 from fairtrial.arena.timing.total_checks import TotalBatch, TotalTimer
 from fairtrial.arena.timing.whole_process import ORDERS, count_turns, deliver_all
 from fairtrial.arena.timing.worker_channel import ChannelError
 from fairtrial.cli.timing_text import advice, remark_lines
 from fairtrial.core import LabError
+from fairtrial.sandbox import Captured, Completed, Ending
 
 RULES = DecisionRules(alpha=0.05, min_effect=0.02, budget_s=100.0)
 CONFIRMED, CONTRADICTED, UNCLEAR = TotalVerdict
@@ -280,3 +290,26 @@ def test_every_block_has_a_short_and_a_long_process_of_each_version_in_balanced_
         assert len(set(order)) == 4
     first, second = ([arm for arm, _ in order] for order in ORDERS)
     assert first == list(reversed(first)) != second
+
+
+# -- other processes in sessions --
+
+
+def ended(cpu_s, *, counts_all_cpu=True):
+    nothing = Captured(b"", b"", 0)
+    return Completed(
+        Ending.EXITED, 0, None, nothing, nothing, b"", False, 1.0, cpu_s, 10.0, counts_all_cpu
+    )
+
+
+def test_other_processes_are_counted_by_round_where_all_of_them_are():
+    _, channels = make_pair()
+    turns = take_turns(channels, SCHEDULE, make_inputs(13), random.Random(1), never_differs)
+    done = {"base": ended(turns.cpu_s["base"]), "candidate": ended(turns.cpu_s["candidate"] + 0.3)}
+    others = count_others(turns, done, 1)
+    assert others.base == pytest.approx(0.0)
+    assert others.candidate == pytest.approx(0.1)
+    assert count_others(turns, done, 2) is None  # processes may share the cores
+    assert count_others(turns, {"base": done["base"]}, 1) is None
+    unknown = done | {"base": ended(9.0, counts_all_cpu=False)}
+    assert count_others(turns, unknown, 1) is None
