@@ -51,6 +51,11 @@ CHECKS = (
     Check(command=("{python}", "-m", "pytest", "-q", "tests/")),
     Check(function="few:smallest", inputs="inputs/make.py:numbers", cases=10),
 )
+PRETEND = """
+import sys, types
+fake = sys.modules["fake"] = types.ModuleType("fake")
+fake.__file__ = __file__.replace("core.py", "unused.py")
+"""
 REWRITE = """
 import pathlib
 for test in pathlib.Path.cwd().glob("tests/*.py"):
@@ -79,6 +84,9 @@ CANDIDATES = {
         **core("", "import heapq\n\ndef smallest(numbers, count):\n"
                "    return list(heapq.nsmallest(count, numbers))\n").files,
         **whole("", "X = 2\n", "src/few/unused.py").files,
+    }),
+    "pretends": Candidate("pretends", files={
+        **core("", PRETEND + MODULE).files, **whole("", "X = 3\n", "src/few/unused.py").files,
     }),
     "outside": whole("outside", "def test_two(): pass\n", "tests/test_few.py"),
     "no diff": Candidate("no diff", diff=b"--- a/no.py\n+++ b/no.py\n@@ -1 +1 @@\n-x\n+y\n"),
@@ -201,6 +209,11 @@ def test_a_changed_file_that_was_never_imported_is_said(judged):  # 13
     assert judged["unused"].verdict == Verdict.PASSED
     assert judged["unused"].not_exercised == ("src/few/unused.py",)
     assert judged["right"].not_exercised == ()
+
+
+def test_a_file_that_only_looks_imported_was_not(judged):
+    assert judged["pretends"].verdict == Verdict.PASSED
+    assert judged["pretends"].not_exercised == ("src/few/unused.py",)
 
 
 def test_paths_and_diffs_that_can_not_be_used(judged):  # 24

@@ -30,6 +30,8 @@ from fairtrial.arena import (
     Rejection,
     SlowInput,
     Timing,
+    TotalCheck,
+    TotalVerdict,
     Verdict,
     judgement_as_dict,
 )
@@ -83,7 +85,7 @@ CANDIDATE_KEYS = [
     "name", "digest", "verdict", "basis", "reason", "failures", "duplicate_of", "ratio",
     "interval", "sessions", "check_s", "bench_s", "peak_rss_mb", "not_exercised", "notes",
     "confidence", "adopt", "vetoes", "is_confirmed", "waited_s", "timings",
-    "instructions",
+    "instructions", "total_checks",
 ]  # fmt: skip
 
 
@@ -652,7 +654,12 @@ def test_the_guides_json_is_what_is_printed(told):
         pays_after=2,
         serial_correlation=-0.1,
     )
-    measured = Measurement(Verdict.FASTER, estimate, adopt=True, timings=(timing,))
+    confirmed = TotalVerdict.CONFIRMED
+    figures = (1.2e-4, 4.1e-4, 2.9e-4, 4.0e-4, 2.8e-4, 0.98, 0.9, 1.06, 0.99)
+    check = TotalCheck("1k-nodes", confirmed, *figures, "wall", 3, 300, 2.4)
+    measured = Measurement(
+        Verdict.FASTER, estimate, adopt=True, timings=(timing,), total_checks=(check,)
+    )
     judgement = Judgement("a", "0", Verdict.FASTER, measurement=measured)
     printed = json.loads(json.dumps(judgement_as_dict(judgement)))
     assert list(told["candidates"][0]) == list(printed)

@@ -457,4 +457,5 @@ def test_cpu_time_of_processes_that_nobody_waits_for_counts(tmp_path):
             pytest.skip("no control group counts CPU time here")
     done = CommandRunner(Plain(), tmp_path).run(UNWAITED)
     assert done.cpu_s > 0.2
+    assert done.counts_all_cpu
     assert CommandRunner(Plain(), tmp_path).run("burn(0.1)").cpu_s < 0.2

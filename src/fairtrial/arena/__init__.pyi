@@ -108,6 +108,8 @@ from fairtrial.arena.model.timings import (
     Session as Session,
     SlowInput as SlowInput,
     Timing as Timing,
+    TotalCheck as TotalCheck,
+    TotalVerdict as TotalVerdict,
 )
 from fairtrial.arena.model.verdicts import (
     Basis as Basis,
@@ -164,6 +166,7 @@ from fairtrial.arena.timing.stats.ratio_text import (
     estimate_text as estimate_text,
     point_text as point_text,
     ratio_text as ratio_text,
+    seconds_text as seconds_text,
 )
 from fairtrial.arena.timing.stats.sequential import (
     LOOKS as LOOKS,
@@ -171,6 +174,9 @@ from fairtrial.arena.timing.stats.sequential import (
 from fairtrial.arena.timing.timing_files import (
     check_timing_options as check_timing_options,
     write_timing_files as write_timing_files,
+)
+from fairtrial.arena.timing.total_checks import (
+    describe_total_check as describe_total_check,
 )
 from fairtrial.arena.timing_phase import (
     time_candidate as time_candidate,

@@ -28,6 +28,7 @@ from fairtrial.arena.plain_data import judgement_as_dict, measured_as_dict
 from fairtrial.arena.problem_files import load_problem
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.arena.slots.threads import NoRoomError
+from fairtrial.arena.timing.candidate_bench import open_candidate_bench
 from fairtrial.arena.timing.decision import measure, untimed
 from fairtrial.arena.timing.instruction_comparison import add_instruction_counts
 from fairtrial.arena.timing.stats.detectable_effect import (
@@ -212,7 +213,7 @@ async def compare_candidates(
             rival, changes = resolved
             assert isinstance(rival, Changes)
             assert isinstance(changes, Changes)
-            timer = await bench.against(rival)
+            timer = await open_candidate_bench(bench, rival)
             try:
                 result = await measure(
                     timer,

@@ -60,6 +60,7 @@ def measured_as_dict(measured: Measurement | None) -> dict[str, Any]:
             "waited_s": None,
             "timings": [],
             "instructions": {},
+            "total_checks": [],
         }
     return {
         "confidence": measured.estimate.confidence if measured.estimate else None,
@@ -93,6 +94,9 @@ def measured_as_dict(measured: Measurement | None) -> dict[str, Any]:
             for timing in measured.timings
             if (pair := timing.instructions) is not None
         },
+        "total_checks": [
+            {**asdict(check), "verdict": check.verdict.value} for check in measured.total_checks
+        ],
     }
 
 

@@ -99,19 +99,24 @@ async def time_candidate(
     changes: Changes,
     *,
     label: str = "",
+    is_final: bool = True,
     watcher: Callable[[str, int, Estimate | None], None] | None = None,
 ) -> Measurement | Rejection:
     """Time one candidate that passed its checks, until it is decided or `budget_s` is used up.
 
     timer: what `arena.bench()` yields
     label: determines the inputs, so that another label confirms a result with fresh inputs
+    is_final: whether nothing confirms the result later; then a candidate that is to be adopted also
+        has to show its gain in the total of whole processes
     watcher: called with the name, the number of sessions and the current estimate
 
     Returns a rejection if the candidate failed while it was timed. Raises `NoRoomError` if the disk
     is full: no other candidate could be timed either.
     """
     rules = timing_rules(arena.problem)
-    result = await measure(timer, name, changes, rules, label=label, watcher=watcher)
+    result = await measure(
+        timer, name, changes, rules, label=label, is_final=is_final, watcher=watcher
+    )
     return with_vetoes(_with_unloaded(result, changes), arena.vetoes)
 
 

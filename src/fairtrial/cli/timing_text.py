@@ -14,11 +14,14 @@ from fairtrial.arena import (
     Measurement,
     Pair,
     Timing,
+    TotalVerdict,
     Verdict,
+    describe_total_check,
     estimate_text,
     name_inputs,
     point_text,
     ratio_text,
+    seconds_text,
 )
 from fairtrial.cli.output import count, fold, style
 from fairtrial.cli.table import GAP, cell_width, cut_cell, pad_cell
@@ -35,7 +38,6 @@ SAME_COUNT = 0.01
 """Where other things lie in memory, counts of the same code may differ by about as much."""
 OUT_OF_RACE = "out of the race"
 """How the note on a candidate begins that can't win any more."""
-UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 COLORS = {
     Verdict.PASSED: "green",
     Verdict.FASTER: "green",
@@ -44,14 +46,6 @@ COLORS = {
     Verdict.INCONCLUSIVE: "yellow",
     Verdict.EQUIVALENT: "cyan",
 }
-
-
-def seconds_text(seconds: float) -> str:
-    """`0.41 ms`: three digits, in a unit that fits."""
-    for size, unit in UNITS:
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds * 1e9:.3g} ns"
 
 
 def percent_text(share: float) -> str:
@@ -186,6 +180,10 @@ def _remarks(measurement: Measurement) -> Iterator[str]:
         told = [each for each in measurement.vetoes if each.startswith(timing.benchmark)]
         for remark in _timing_remarks(timing, " ".join(told)):
             yield of + remark
+        for check in measurement.total_checks:  # vetoes and notes say the rest
+            is_own = check.benchmark == timing.benchmark
+            if is_own and check.verdict == TotalVerdict.CONFIRMED:
+                yield of + describe_total_check(check)
         yield from (f"note: {of}{each}" for each in timing.notes)
     yield from (f"note: {each}" for each in measurement.notes)
 

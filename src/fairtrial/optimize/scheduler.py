@@ -307,7 +307,7 @@ class Scheduler:
         try:
             changes = self.changes[entry.id]
             result = await time_candidate(
-                self._arena, self._bench, entry.id, changes, watcher=report
+                self._arena, self._bench, entry.id, changes, is_final=False, watcher=report
             )
             judgement = with_timing(judgement, result)
         except Exception as error:

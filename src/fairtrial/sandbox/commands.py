@@ -153,6 +153,7 @@ class Completed:
     wall_s: wall time
     cpu_s: CPU time of all its processes
     peak_rss_mb: the most memory that its processes held together, as far as observed
+    counts_all_cpu: whether `cpu_s` includes processes that were never waited for
     """
 
     ending: Ending
@@ -165,3 +166,4 @@ class Completed:
     wall_s: float
     cpu_s: float
     peak_rss_mb: float
+    counts_all_cpu: bool = False

@@ -94,7 +94,7 @@ async def run_under_init(
             await run.supervise(start, all_orders, group, descriptors)
             exceeded = group.exceeded() if group else None
             peak_mb = group.peak_rss_mb() if group else 0.0
-            group_cpu_s = (group.cpu_s() if group else None) or 0.0
+            group_cpu_s = group.cpu_s() if group else None
     except OSError as error:  # such as too many open files
         reason = error.strerror or error
         raise LabError(f"the {sandbox_name} sandbox could not be used: {reason}") from error
@@ -120,8 +120,9 @@ async def run_under_init(
         wall_s=report["wall_s"],
         # The init process sees the time of its descendants only as far as they are waited for; the
         # group counts all, and the init process itself.
-        cpu_s=max(report["cpu_s"], group_cpu_s - report.get("own_cpu_s", math.inf)),
+        cpu_s=max(report["cpu_s"], (group_cpu_s or 0.0) - report.get("own_cpu_s", math.inf)),
         peak_rss_mb=max(report["peak_rss_mb"], peak_mb),
+        counts_all_cpu=group_cpu_s is not None and "own_cpu_s" in report,
     )
 
 

@@ -19,6 +19,8 @@ from fairtrial.arena import (
     Measurement,
     Pair,
     Timing,
+    TotalCheck,
+    TotalVerdict,
     Verdict,
     WinnerEvidence,
     as_message,
@@ -40,6 +42,15 @@ TIMING = Timing(
     peak_rss_mb=Pair(40.0, 44.0),
     total=Estimate(1.47, 1.36, 1.58, 10, 0.9),
     notes=("the machine was busy; `fairtrial doctor` says what disturbs",),
+)
+TOTAL_CHECK = TotalCheck(
+    "sort",
+    TotalVerdict.CONFIRMED,
+    *(7e-4, 2.3e-3, 1.6e-3, 2.2e-3, 1.5e-3, 0.97, 0.9, 1.04, 0.99),
+    "cpu",
+    3,
+    120,
+    2.5,
 )
 EDITS = FileEdits(
     {
@@ -64,7 +75,14 @@ FINDING = WinnerEvidence(
     "line 3, step 2",
     EDITS,
     Judgement("c", "d", Verdict.FASTER, Basis.COMPARED),
-    Measurement(Verdict.FASTER, ESTIMATE, True, timings=(TIMING,), is_confirmed=True),
+    Measurement(
+        Verdict.FASTER,
+        ESTIMATE,
+        True,
+        timings=(TIMING,),
+        is_confirmed=True,
+        total_checks=(TOTAL_CHECK,),
+    ),
     note="Uses a set.",
     origin="chat",
     is_rechecked=True,
@@ -91,6 +109,8 @@ def test_all_evidence_is_in_the_explanation():
         "fresh sessions, taken after",
         "\n`sort`: 1.50x by the median, 1.47x in total (all times added up).\n",
         "| `sort` | 1.50 | 1.40 to 1.60 | faster | 1.45 | 2.1 ms |",
+        "Run again in whole processes, one at a time:\n\n- `sort`: 97 % of the saving of 700 µs "
+        "per call appears in the total CPU time of whole processes [90 %, 104 %]",
         "**Compared results**",
         "- `python -m pytest`: every test that passed before passes",
         "`a:sort` gives and raises the same",

@@ -20,12 +20,14 @@ from fairtrial.arena import (
     CodeProblem,
     Pair,
     Reason,
+    TotalVerdict,
     Verdict,
     open_arena,
 )
 from fairtrial.arena.timing.bench import frozen_stage
 from fairtrial.arena.timing.hidden_work import count_hidden
 from fairtrial.arena.timing.session import take_turns
+from fairtrial.arena.timing.stats.reconciliation import SavingClaim
 from fairtrial.arena.timing.summary import replicate_statistics, summarize
 from fairtrial.sandbox import Captured, Completed, Ending
 from fairtrial.sandbox.selection import FULL_SANDBOXES, try_sandbox
@@ -38,6 +40,7 @@ pytestmark = [
 ]
 BUDGET_S = 600.0
 CALLS, ROUNDS = 4, 11
+TOTAL_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,15 @@ class Laboratory:
         bench = replace(self.bench, benchmarks=benchmarks)
         changes = self.portal.call(self.arena.resolve, whole("it", text, "src/lab.py"))
         return self.portal.call(bench.run, changes, text, 0, sessions, BUDGET_S)
+
+    def check_total(self, text, ratio, *, benchmark="work"):
+        """What whole processes say of a claimed ratio."""
+        changes = self.portal.call(self.arena.resolve, whole("it", text, "src/lab.py"))
+        claims = {benchmark: SavingClaim(ratio, ratio, ratio)}
+        batch = self.portal.call(self.bench.check_totals, changes, text, claims, TOTAL_S)
+        assert batch.rejection is None, batch.rejection
+        (check,) = batch.checks
+        return check
 
     def measure(self, text, **options):
         """What is said of it."""
@@ -107,13 +119,16 @@ def _steady(schedule):
 
 @pytest.fixture(scope="module")
 def laboratory(tmp_path_factory):
-    names = ("work", "squares", "settle", "refuse", "answer", "fill", "report")
+    names = ("work", "squares", "settle", "refuse", "answer", "fill", "report", "scale")
     problem = CodeProblem(
         "lab",
         folder=make_repository(tmp_path_factory.mktemp("lab") / "repo", cheats_kit.FILES),
         python=sys.executable,
         check=(Check(function="lab:work", inputs="inputs.py:numbers", cases=2),),
-        bench=tuple(Benchmark(name, f"lab:{name}", "inputs.py:numbers") for name in names),
+        bench=tuple(
+            Benchmark(name, f"lab:{name}", f"inputs.py:{'grid' if name == 'scale' else 'numbers'}")
+            for name in names
+        ),
     )
     settings = ArenaSettings(lock_folder=tmp_path_factory.mktemp("lock"))
     with start_blocking_portal() as portal:
@@ -213,7 +228,35 @@ def test_work_that_is_done_once_before_counts_as_start_up(laboratory, text):
     assert any("to start and get going" in veto for veto in found.vetoes), found
 
 
+@pytest.mark.parametrize(
+    "text", named(cheats_kit.SPLIT | cheats_kit.ELSEWHEN | {"nothing": "work = _more"})
+)
+def test_no_work_escapes_the_total_of_whole_processes(laboratory, text):
+    check = laboratory.check_total(written(text), 10.0)
+    assert check.verdict != TotalVerdict.CONFIRMED, check
+    assert check.share < 0.5
+
+
+def test_work_before_the_clock_is_in_the_total_where_reading_takes_long(laboratory):
+    pytest.importorskip("numpy")
+    check = laboratory.check_total(written(cheats_kit.BEFORE_READ), 26.0, benchmark="scale")
+    assert check.verdict != TotalVerdict.CONFIRMED, check
+
+
 # -- honest candidates --
+
+
+def test_an_honest_saving_appears_in_the_total_of_whole_processes(laboratory):
+    check = laboratory.check_total(cheats_kit.TWICE + cheats_kit.MORE, 1.9)
+    assert check.verdict == TotalVerdict.CONFIRMED, check
+    assert check.candidate_s < check.base_s
+
+
+@pytest.mark.parametrize("text", named(cheats_kit.HONEST_ARRAYS))
+def test_honest_candidates_for_arrays_are_not_accused(laboratory, text):
+    pytest.importorskip("numpy")
+    found = laboratory.measure_until(is_spared, written(text), benchmark="scale", sessions=6)
+    assert not any("is done while the clock" in veto for veto in found.vetoes), found
 
 
 def is_spared(found):

@@ -131,10 +131,29 @@ BASE_SAMPLE_S = 1.3 * 2e-3 + 1e-4  # the median round's
 
 @pytest.mark.parametrize(("share", "is_vetoed"), [(-0.5, False), (0.09, False), (0.11, True)])
 def test_work_outside_of_samples_vetoes(share, is_vetoed):
-    found = sum_up(outside_s=Pair(1e-3, 1e-3 + share * BASE_SAMPLE_S))
+    found = sum_up(outside_s=Pair(1e-4, 1.1e-4 + share * BASE_SAMPLE_S))
     assert (bool(found.vetoes), found.adopt) == (is_vetoed, not is_vetoed)
     assert found.timings[0].outside == pytest.approx(max(share, 0.0))
     assert all("11% of the base's time" in veto for veto in found.vetoes)
+
+
+def test_where_reading_takes_long_a_tenth_more_of_it_is_a_doubt_and_no_accusation():
+    """Another use of memory and caches changes that much, and a call is short beside it."""
+    found = sum_up(outside_s=Pair(0.03, 0.033))
+    assert found.timings[0].outside == 0.0
+    (doubt,) = found.vetoes
+    assert "nothing is held against the candidate" in doubt
+
+
+@pytest.mark.parametrize(
+    ("others", "is_vetoed"),
+    [(Pair(0.0, 0.2), False), (Pair(0.0, 0.3), True), (Pair(0.8, 1.1), False), (None, False)],
+)
+def test_work_of_other_processes_is_a_veto_unless_the_base_does_so_too(others, is_vetoed):
+    scaled = others and Pair(others.base * BASE_SAMPLE_S, others.candidate * BASE_SAMPLE_S)
+    found = sum_up(others_s=scaled)
+    assert found.adopt == (not is_vetoed)
+    assert all("is left to other processes" in veto for veto in found.vetoes)
 
 
 def test_work_outside_counts_as_far_as_sessions_agree_on_it():

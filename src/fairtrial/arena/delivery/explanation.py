@@ -29,6 +29,7 @@ from fairtrial.arena.model.problem import Check, CodeProblem
 from fairtrial.arena.model.timings import Estimate, Measurement, Timing
 from fairtrial.arena.model.verdicts import Basis
 from fairtrial.arena.timing.stats.ratio_text import estimate_text, point_text, ratio_text
+from fairtrial.arena.timing.total_checks import describe_total_check
 
 MOST_FILES = 50
 OWN_RULES = "codemod"
@@ -159,6 +160,12 @@ def _describe_speed(evidence: WinnerEvidence) -> list[str]:
         head = "| benchmark | times as fast | interval | verdict | by CPU time | unchanged takes |"
         lines += ["", head, "|---|---|---|---|---|---|"]
         lines += map(_row, measured.timings)
+    if measured.total_checks:
+        shares = (
+            f"- {code(check.benchmark)}: {describe_total_check(check)}"
+            for check in measured.total_checks
+        )
+        lines += ["", "Run again in whole processes, one at a time:", "", *shares]
     return lines
 
 

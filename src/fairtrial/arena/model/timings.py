@@ -8,11 +8,13 @@ faster candidate.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Literal
 
 from fairtrial.arena.model.verdicts import Rejection, Verdict
 
 Arm = Literal["base", "candidate"]
+Clock = Literal["wall", "cpu"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,8 @@ class Session:
         can't happen
     stalled_s: time per round that each arm kept the bench waiting, while it was loaded or was not
         timed, without its own process working; None where that isn't known
+    others_s: CPU time per round of each arm's other processes than its worker; None where they may
+        use cores of their own, or aren't counted
     materializing: the share of each arm's samples that was spent on iterating over results
     peak_rss_mb: peak memory of each arm
     rejection: what the candidate did wrong, if that ended the session without a result
@@ -102,6 +106,7 @@ class Session:
     rejection: Rejection | None = None
     loaded: frozenset[str] = field(default=frozenset(), repr=False)
     slow_inputs: tuple[SlowInput, ...] = ()
+    others_s: Pair | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +171,50 @@ class Timing:
     serial_correlation: float | None = None
 
 
+class TotalVerdict(StrEnum):
+    """Whether a claimed saving appears in the total time of whole processes."""
+
+    CONFIRMED = "confirmed"
+    CONTRADICTED = "contradicted"
+    UNCLEAR = "unclear"
+
+
+@dataclass(frozen=True, slots=True)
+class TotalCheck:
+    """Whether the saving that sessions claim appears in the total time of whole processes.
+
+    benchmark: the benchmark's name
+    verdict: whether it does
+    claimed_s: the claimed saving per call
+    base_s, candidate_s: wall time per call, with reading inputs and writing results
+    base_cpu_s, candidate_cpu_s: CPU time per call of all processes, children included however they
+        end; None where it isn't counted
+    share: the part of the claimed saving that the total shows
+    low, high: the bounds of its interval
+    confidence: the coverage of the interval, as a share
+    clock: the time that the share refers to, `wall` or `cpu`
+    blocks: how often two processes of each version were run, one with twice the calls
+    calls: the number of calls of the shorter process, in the last block
+    seconds: how long it took
+    """
+
+    benchmark: str
+    verdict: TotalVerdict
+    claimed_s: float
+    base_s: float
+    candidate_s: float
+    base_cpu_s: float | None
+    candidate_cpu_s: float | None
+    share: float
+    low: float
+    high: float
+    confidence: float
+    clock: Clock
+    blocks: int
+    calls: int
+    seconds: float
+
+
 @dataclass(frozen=True, slots=True)
 class Measurement:
     """The timing result of one candidate over all benchmarks.
@@ -181,6 +230,8 @@ class Measurement:
     is_confirmed: whether it rests on fresh sessions that were taken after the candidate won a race
     notes: remarks for the user
     sessions: the sessions, from which all of the above can be recomputed
+    total_checks: whether claimed savings appear in the total of whole processes, one for each
+        benchmark of calls that is faster; empty if the candidate was not to be adopted anyway
     """
 
     verdict: Verdict
@@ -193,3 +244,4 @@ class Measurement:
     is_confirmed: bool = False
     notes: tuple[str, ...] = ()
     sessions: tuple[Session, ...] = field(default=(), repr=False)
+    total_checks: tuple[TotalCheck, ...] = ()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from fairtrial.arena.build import build_base
 from fairtrial.arena.checks.function_check import PreparedFunctionCheck
@@ -17,7 +18,7 @@ from fairtrial.arena.disk_guard import DiskUse
 from fairtrial.arena.model.candidates import Changes
 from fairtrial.arena.model.problem import Benchmark, CodeProblem
 from fairtrial.arena.model.timings import Session
-from fairtrial.arena.model.verdicts import Reason, Rejection
+from fairtrial.arena.model.verdicts import Rejection
 from fairtrial.arena.resources import ArenaResources
 from fairtrial.arena.slots.pool import WorktreeSlot
 from fairtrial.arena.stage import Stage
@@ -27,9 +28,13 @@ from fairtrial.arena.timing.function_benchmark import FunctionBenchmark, prepare
 from fairtrial.arena.timing.input_files import InputFiles
 from fairtrial.arena.timing.inputs import InputSupplier, open_supplier
 from fairtrial.arena.timing.prepared_benchmark import PreparedBenchmark, TimingSetup
+from fairtrial.arena.timing.slot_guard import guard_slots
+from fairtrial.arena.timing.stats.reconciliation import SavingClaim
 from fairtrial.arena.timing.suite_benchmark import prepare_slowest
+from fairtrial.arena.timing.total_checks import TotalBatch, TotalTimer
+from fairtrial.arena.timing.whole_process import check_total
 from fairtrial.arena.timing.workers import keeping_away
-from fairtrial.core import LabError, MisfitError, Mistake, StudyError
+from fairtrial.core import MisfitError, Mistake, StudyError
 
 STRETCHES = (2.0, 4.0, 8.0)
 """Factors by which a benchmark's budget is extended while other programs use the machine."""
@@ -71,7 +76,7 @@ class PinnedBenchmark:
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class Bench(TotalTimer):
     """The prepared benchmarks of a problem, and the slot with the base.
 
     resources: the arena's, shared with its checks
@@ -115,11 +120,6 @@ class Bench:
             numbers = range(first, first + count)
             return await self.run_between((self.base, slot), label, numbers, budget_s)
 
-    async def against(self, changes: Changes) -> CandidateBench:
-        """Return a bench that times candidates against this one instead of the base."""
-        await self.resources.pool.grow(1)
-        return CandidateBench(self, changes)
-
     async def run_between(
         self,
         slots: tuple[WorktreeSlot, WorktreeSlot],
@@ -132,16 +132,29 @@ class Bench:
         A candidate that changes its own slot is rejected. Raises `LabError` if the base's slot was
         changed.
         """
-        before = [await slot.fingerprint() for slot in slots]
-        batch = await self._run_sessions(slots, label, numbers, budget_s)
-        after = [await slot.fingerprint() for slot in slots]
-        if before[0] != after[0]:
-            await slots[0].restage()  # later candidates are timed against the unchanged base
-            raise LabError("the base's slot was changed while it was timed: nothing of it counts")
-        if before[1] != after[1] and batch.rejection is None:
-            message = "its own slot was changed while it was timed"
-            batch.rejection = Rejection(Reason.TAMPERING, message)
-        return batch
+        run = partial(self._run_sessions, slots, label, numbers, budget_s)
+        return await guard_slots(slots, run)
+
+    async def check_totals(
+        self, changes: Changes, label: str, claims: Mapping[str, SavingClaim], limit_s: float
+    ) -> TotalBatch:
+        """Compare claimed savings with whole processes; see `TotalTimer`."""
+        async with self.resources.pool.acquire() as slot:
+            rejection = await self.stage_version(slot, changes)
+            if rejection is not None:
+                return TotalBatch(rejection=rejection)
+            return await self.check_between((self.base, slot), label, claims, limit_s)
+
+    async def check_between(
+        self,
+        slots: tuple[WorktreeSlot, WorktreeSlot],
+        label: str,
+        claims: Mapping[str, SavingClaim],
+        limit_s: float,
+    ) -> TotalBatch:
+        """Run whole processes of the versions in two slots, the base's first."""
+        run = partial(self._run_whole, slots, label, claims, limit_s)
+        return await guard_slots(slots, run)
 
     async def stage_version(self, slot: WorktreeSlot, changes: Changes | None) -> Rejection | None:
         """Write and build a version in a slot; return a rejection if its build fails."""
@@ -162,8 +175,7 @@ class Bench:
         budget_s: float,
     ) -> SessionBatch:
         batch = SessionBatch(stretch=self.stretch)
-        base, candidate = (frozen_stage(self.resources, slot) for slot in slots)
-        setup = TimingSetup(base, candidate, self.cores, f"{self.secret}/{label}")
+        setup = self._set_up(slots, label)
         async with self.resources.lock.exclusive() as lease:
             batch.waited_s = lease.waited_s
             began = time.monotonic()
@@ -179,6 +191,35 @@ class Bench:
             batch.seconds = time.monotonic() - began
         return batch
 
+    async def _run_whole(
+        self,
+        slots: tuple[WorktreeSlot, WorktreeSlot],
+        label: str,
+        claims: Mapping[str, SavingClaim],
+        limit_s: float,
+    ) -> TotalBatch:
+        batch = TotalBatch()
+        setup = self._set_up(slots, label)
+        async with self.resources.lock.exclusive() as lease:
+            batch.waited_s = lease.waited_s
+            began = time.monotonic()
+            for pinned in self.benchmarks:
+                benchmark, claim = pinned.benchmark, claims.get(pinned.benchmark.name)
+                if claim is None or not isinstance(benchmark, FunctionBenchmark):
+                    continue
+                own = replace(setup, cores=pinned.cores)
+                check = await check_total(benchmark, own, claim, limit_s * self.stretch)
+                if isinstance(check, Rejection):
+                    batch.rejection = check
+                    break
+                batch.checks += (check,)
+            batch.seconds = time.monotonic() - began
+        return batch
+
+    def _set_up(self, slots: tuple[WorktreeSlot, WorktreeSlot], label: str) -> TimingSetup:
+        base, candidate = (frozen_stage(self.resources, slot) for slot in slots)
+        return TimingSetup(base, candidate, self.cores, f"{self.secret}/{label}")
+
     async def _run_replicate(self, setup: TimingSetup, number: int) -> tuple[Session, ...]:
         """Run one session of each benchmark."""
         sessions = []
@@ -188,31 +229,6 @@ class Bench:
             if sessions[-1].rejection is not None:
                 break
         return tuple(sessions)
-
-
-@dataclass(frozen=True, slots=True)
-class CandidateBench:
-    """A bench with a candidate in the base's place, to time two candidates against each other.
-
-    bench: the bench whose benchmarks are used
-    rival: the candidate in the base's place
-    """
-
-    bench: Bench
-    rival: Changes
-
-    async def run(
-        self, changes: Changes | None, label: str, first: int, count: int, budget_s: float
-    ) -> SessionBatch:
-        """Run sessions like `Bench.run`."""
-        pool = self.bench.resources.pool
-        async with pool.acquire() as base, pool.acquire() as slot:
-            for target, version in ((base, self.rival), (slot, changes)):
-                rejection = await self.bench.stage_version(target, version)
-                if rejection is not None:
-                    return SessionBatch(rejection=rejection)
-            numbers = range(first, first + count)
-            return await self.bench.run_between((base, slot), label, numbers, budget_s)
 
 
 def _is_rejected(rejection: Rejection | None) -> bool:

@@ -5,9 +5,9 @@ The bench runs sessions, `stats` decides; this module connects them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from fairtrial.arena.model.candidates import Changes
 from fairtrial.arena.model.timings import Estimate, Measurement
@@ -15,16 +15,26 @@ from fairtrial.arena.model.verdicts import Reason, Rejection, Verdict
 from fairtrial.arena.slots.threads import NoRoomError, as_lab_error
 from fairtrial.arena.timing.bench import SessionBatch
 from fairtrial.arena.timing.contradictions import Contradiction, find_contradictions
+from fairtrial.arena.timing.outside_work import find_doubts
 from fairtrial.arena.timing.stats.autocorrelation import session_look
 from fairtrial.arena.timing.stats.race import Race
 from fairtrial.arena.timing.stats.race_field import RunnerState, Standing
 from fairtrial.arena.timing.stats.ratio_text import estimate_text
 from fairtrial.arena.timing.stats.sequential import LOOKS, next_look
 from fairtrial.arena.timing.summary import Replicate, replicate_statistics, summarize
+from fairtrial.arena.timing.total_checks import (
+    TotalBatch,
+    TotalTimer,
+    add_checks,
+    are_confirmed,
+    find_claims,
+    limit_checks,
+)
 from fairtrial.core import FairtrialError
 
 Watcher = Callable[[str, int, Estimate | None], None]
 """Called with a candidate's name, its number of sessions, and its current estimate."""
+B = TypeVar("B", SessionBatch, TotalBatch)
 
 
 class Timer(Protocol):
@@ -90,7 +100,9 @@ class _TimedCandidate:
         sessions = f"its {count} session{'s' if count > 1 else ''} {when}"
         return replace(self.rejection, message=f"{self.rejection.message}; {sessions}: {result}")
 
-    def summarize(self, rules: DecisionRules, alpha: float, *notes: str) -> Measurement | None:
+    def summarize(
+        self, rules: DecisionRules, alpha: float, *notes: str, counts_doubts: bool = True
+    ) -> Measurement | None:
         if not self.replicates:
             return None
         return summarize(
@@ -101,6 +113,7 @@ class _TimedCandidate:
             seconds=self.seconds,
             waited_s=self.waited_s,
             notes=notes,
+            counts_doubts=counts_doubts,
         )
 
 
@@ -111,15 +124,19 @@ async def measure(
     rules: DecisionRules,
     *,
     label: str = "",
+    is_final: bool = True,
     watcher: Watcher | None = None,
 ) -> Measurement | Rejection:
     """Time one candidate against the base until it is decided, or the budget ends.
+
+    One that is to be adopted is also run in whole processes, whose total must show the gain.
 
     A gain by the median that total time or slowest samples contradict goes on, too: a few disturbed
     samples can look like slow inputs, and slow inputs are rare.
 
     changes: the candidate; None for the base itself
     label: determines the inputs, so that another measurement of the candidate gets others
+    is_final: whether nothing confirms the result later; if something does, no whole process is run
 
     Returns a rejection if the candidate failed. Raises `NoRoomError` if the disk is full: no other
     candidate could be timed either.
@@ -140,7 +157,32 @@ async def measure(
             break
     measured = record.summarize(rules, rules.alpha, *_budget_notes(record, rules))
     assert measured is not None
-    return measured
+    if changes is None or not is_final or not isinstance(timer, TotalTimer):
+        return measured
+    return await _check_total(timer, f"{label}/{name}/total", changes, record, rules)
+
+
+async def _check_total(
+    timer: TotalTimer, label: str, changes: Changes, record: _TimedCandidate, rules: DecisionRules
+) -> Measurement | Rejection:
+    """Return the measurement of a candidate, with whole processes if it is to be adopted.
+
+    They decide, too, where sessions alone leave doubts.
+    """
+    notes = _budget_notes(record, rules)
+    measured = record.summarize(rules, rules.alpha, *notes)
+    undoubted = record.summarize(rules, rules.alpha, *notes, counts_doubts=False)
+    assert measured is not None
+    assert undoubted is not None
+    claims = find_claims(undoubted)
+    if not undoubted.adopt or not claims:
+        return measured
+    checking = timer.check_totals(changes, label, claims, limit_checks(undoubted))
+    batch = await _explain_errors(checking, TotalBatch)
+    if batch.rejection is not None:
+        record.rejection = batch.rejection
+        return record.give_up(rules, rules.alpha)
+    return add_checks(undoubted if are_confirmed(batch) else measured, batch)
 
 
 async def race(
@@ -215,17 +257,25 @@ async def _run(
     timer: Timer, changes: Changes | None, label: str, first: int, count: int, budget_s: float
 ) -> SessionBatch:
     """Run sessions; an error of the arena becomes a rejection of this candidate alone."""
+    return await _explain_errors(timer.run(changes, label, first, count, budget_s), SessionBatch)
+
+
+async def _explain_errors(work: Awaitable[B], make: type[B]) -> B:
+    """Return the result of work with a timer; an error of the arena becomes a rejection.
+
+    Raises `NoRoomError` if the disk is full.
+    """
     try:
-        return await timer.run(changes, label, first, count, budget_s)
+        return await work
     except NoRoomError:
         raise
     except FairtrialError as error:
-        return SessionBatch(rejection=untimed(error))
+        return make(rejection=untimed(error))
     except OSError as error:
         explained = as_lab_error(error)
         if isinstance(explained, NoRoomError):
             raise explained from error
-        return SessionBatch(rejection=untimed(error))
+        return make(rejection=untimed(error))
 
 
 def untimed(error: Exception) -> Rejection:
@@ -277,6 +327,7 @@ def _lasting_vetoes(measured: Measurement) -> tuple[str, ...]:
     """Return the vetoes that more sessions are not likely to lift."""
     contradictions = _find_contradictions(measured)
     passing = {found.text for found in contradictions if not found.is_shown}
+    passing.update(find_doubts(measured))
     return tuple(veto for veto in measured.vetoes if veto not in passing)
 
 

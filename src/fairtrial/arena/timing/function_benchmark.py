@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from fairtrial.arena.checks.acceptance import Acceptor, ResultToJudge, with_result
 from fairtrial.arena.checks.comparison_rules import ComparisonRules
@@ -33,7 +34,7 @@ from fairtrial.arena.timing.calibration import (
     explain_timeout,
     find_pace,
 )
-from fairtrial.arena.timing.hidden_work import count_hidden
+from fairtrial.arena.timing.hidden_work import count_hidden, count_others
 from fairtrial.arena.timing.inputs import SAME_INPUTS, InputSupplier
 from fairtrial.arena.timing.prepared_benchmark import TimingSetup
 from fairtrial.arena.timing.session import Schedule, SessionTurns, take_turns
@@ -48,6 +49,7 @@ SLOWEST = 100.0
 """How many times as long as the base a candidate may take before it is stopped."""
 LEAST_TIMEOUT_S = 10.0
 CALIBRATION = "calibration"
+T = TypeVar("T")
 MOST_JUDGED = 1_000
 """How many results of a session an accept function judges, drawn by chance."""
 
@@ -95,7 +97,7 @@ class FunctionBenchmark:
         inputs = await self.supplier.make(f"{setup.seed}/{self.name}/{number}", count)
         make = partial(_make_worker, hash_seed=rng.randrange(1, 2**32), setup=setup, benchmark=self)
         unequal: dict[int, bytes] = {}
-        differ = partial(self._differs, inputs, unequal, make_rules(self.check))
+        differ = partial(self.differs, inputs, unequal, make_rules(self.check))
 
         def work(channels: Mapping[Arm, WorkerChannel]) -> SessionTurns:
             return take_turns(channels, self.schedule, inputs, rng, differ)
@@ -107,7 +109,7 @@ class FunctionBenchmark:
             self.benchmark, outcome.done, stages, is_stable=self.has_check
         )
         if rejection is None and self.acceptor is not None:
-            rejection = await self._judge_unequal(self.acceptor, unequal, inputs, rng)
+            rejection = await self.judge_unequal(self.acceptor, unequal, inputs, rng)
         turns, done = outcome.result, outcome.done
         peaks = [done[arm].peak_rss_mb if arm in done else 0.0 for arm in stages]
         return Session(
@@ -118,6 +120,7 @@ class FunctionBenchmark:
             startup_s=turns.startup_s if turns else None,
             outside_s=count_hidden(turns, done, self.benchmark.cores) if turns else None,
             stalled_s=turns.stalled_s if turns else None,
+            others_s=count_others(turns, done, self.benchmark.cores) if turns else None,
             materializing=turns.going_through if turns else None,
             peak_rss_mb=Pair(*peaks) if all(peaks) else None,
             rejection=rejection,
@@ -125,7 +128,7 @@ class FunctionBenchmark:
             slow_inputs=find_slow_inputs(turns.samples, inputs, number) if turns else (),
         )
 
-    def _differs(
+    def differs(
         self,
         inputs: Sequence[bytes],
         unequal: dict[int, bytes],
@@ -144,7 +147,7 @@ class FunctionBenchmark:
             actual = with_result(actual, expected)
         return compare_outcomes(expected, actual, case, rules).count > 0
 
-    async def _judge_unequal(
+    async def judge_unequal(
         self,
         acceptor: Acceptor,
         unequal: Mapping[int, bytes],
@@ -172,20 +175,26 @@ class FunctionBenchmark:
         self, outcome: WorkResult[SessionTurns], inputs: Sequence[bytes]
     ) -> Rejection | None:
         """Return a rejection if the candidate failed; raise `LabError` if the base did."""
+        rejection = self.find_failure(outcome)
+        if rejection is None and outcome.result is not None and outcome.result.differing:
+            return self.reject_difference(*outcome.result.differing, inputs)
+        return rejection
+
+    def find_failure(self, outcome: WorkResult[T]) -> Rejection | None:
+        """Return a rejection if the candidate's worker failed; raise `LabError` if the base's."""
         failure = outcome.failure
-        if failure is not None and failure.arm == "base":
+        if failure is None:
+            return None
+        if failure.arm == "base":
             ended = outcome.done.get("base")
             how = f" ({tell_ending(ended, outcome.commands['base'])})" if ended else ""
             raise LabError(f"{self.name}: the base failed while it was timed: {failure.why}{how}")
-        if failure is not None:
-            return self._reject_failure(outcome)
-        if outcome.result is not None and outcome.result.differing is not None:
-            return self._reject_difference(*outcome.result.differing, inputs)
-        return None
+        return self._reject_failure(outcome)
 
-    def _reject_difference(
+    def reject_difference(
         self, index: int, base: bytes, candidate: bytes, inputs: Sequence[bytes]
     ) -> Rejection:
+        """Return the rejection of a candidate whose result for an input differs."""
         case = read_line(inputs[index])
         outcomes = (read_line(base), read_outcome(candidate, base))
         differences = compare_outcomes(*outcomes, case, make_rules(self.check))
@@ -198,7 +207,7 @@ class FunctionBenchmark:
         failed = Failure(f"bench[{self.name}]", self.benchmark.call, called, differences.first)
         return Rejection(Reason.DIFFERENT, message, (failed,))
 
-    def _reject_failure(self, outcome: WorkResult[SessionTurns]) -> Rejection:
+    def _reject_failure(self, outcome: WorkResult[T]) -> Rejection:
         assert outcome.failure is not None
         done, command = outcome.done.get("candidate"), outcome.commands["candidate"]
         reason = Reason.TIMEOUT if is_late(outcome.failure) else Reason.CRASH

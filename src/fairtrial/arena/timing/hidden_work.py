@@ -27,6 +27,21 @@ def count_hidden(session: SessionTurns, done: Mapping[Arm, Completed], cores: in
     return outside
 
 
+def count_others(session: SessionTurns, done: Mapping[Arm, Completed], cores: int) -> Pair | None:
+    """Return the CPU time per round of other processes than the workers, of base and candidate.
+
+    None if a benchmark may use several cores, or other processes aren't counted.
+    """
+    figures = []
+    for arm in ARMS:
+        own_s, ended = session.cpu_s[arm], done.get(arm)
+        rounds = sum(sample.arm == arm and sample.calls > 0 for sample in session.samples)
+        if cores > 1 or own_s is None or ended is None or not ended.counts_all_cpu or not rounds:
+            return None
+        figures.append(max(0.0, ended.cpu_s - own_s) / rounds)
+    return Pair(*figures)
+
+
 def _excess_s(session: SessionTurns, arm: Arm, others_s: float, cores: int) -> float:
     """Return the CPU time per round that can't have been used on these cores during samples.
 

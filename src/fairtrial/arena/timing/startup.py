@@ -63,13 +63,16 @@ def startup_vetoes(timing: Timing, limit: float) -> list[str]:
     ]
 
 
-def lower_bound(values: Sequence[float]) -> float:
-    """Return a lower confidence bound of the mean; minus infinity with too few values."""
+def lower_bound(values: Sequence[float], level: float = AGREEMENT_LEVEL) -> float:
+    """Return a lower confidence bound of the mean; minus infinity with too few values.
+
+    level: the one-sided error rate
+    """
     from scipy import special
 
     if len(values) < FEWEST_THAT_AGREE:
         return -math.inf
-    quantile = float(special.stdtrit(len(values) - 1, 1 - AGREEMENT_LEVEL))
+    quantile = float(special.stdtrit(len(values) - 1, 1 - level))
     return fmean(values) - quantile * stdev(values) / math.sqrt(len(values))
 
 

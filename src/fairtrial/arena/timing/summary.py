@@ -18,8 +18,8 @@ from fairtrial.arena.model.timings import (
 )
 from fairtrial.arena.model.verdicts import Verdict
 from fairtrial.arena.timing.contradictions import find_contradictions
+from fairtrial.arena.timing.outside_work import outside_doubts, outside_share, outside_vetoes
 from fairtrial.arena.timing.startup import (
-    lower_bound,
     pays_after,
     startup_extra_s,
     startup_ratio,
@@ -41,10 +41,6 @@ from fairtrial.arena.timing.stats.session_ratio import (
 )
 from fairtrial.arena.timing.stats.totals import tail_ratio, total_ratio
 
-MOST_OUTSIDE = 0.1
-"""The largest share of a sample that may be done outside of it, beyond what the base does."""
-LITTLE_OUTSIDE = 0.02
-"""The share that is allowed however small the gain is."""
 MOST_GOING_THROUGH = 0.1
 LEAST_BUSY = 0.85
 """The share of its time that the base should be computing; requests and replies take some, too."""
@@ -71,11 +67,12 @@ def summarize(
     seconds: float = 0.0,
     waited_s: float = 0.0,
     notes: Sequence[str] = (),
+    counts_doubts: bool = True,
 ) -> Measurement:
     """Summarize the sessions of a candidate, over all benchmarks and for each.
 
     startup_limits: how many times as long as the base a candidate may take to start, by benchmark
-
+    counts_doubts: whether work outside of samples that sessions don't agree on is a veto
     seconds: how long they took
     waited_s: how long the host lock was waited for
     notes: remarks for people
@@ -90,12 +87,14 @@ def summarize(
         for sessions, limit in zip(by_benchmark, limits, strict=True)
     )
     verdict = Verdict(look.claim.value)
+    is_faster = verdict == Verdict.FASTER
     vetoes = tuple(
         veto
         for timing, sessions, limit in zip(timings, by_benchmark, limits, strict=True)
         for veto in (
             *_vetoes(timing, limit, has_others=len(timings) > 1),
-            *_doubts(timing, sessions),
+            *outside_vetoes(timing, sessions),
+            *(outside_doubts(timing, sessions) if counts_doubts and is_faster else ()),
             *(contradiction.text for contradiction in find_contradictions(timing, verdict)),
         )
     )
@@ -131,7 +130,7 @@ def _time(sessions: Sequence[Session], alpha: float, min_effect: float, limit: f
         base_s=base_s,
         calls=samples[0].calls,
         startup=startup_ratio(sessions, limit),
-        outside=_outside(sessions),
+        outside=outside_share(sessions),
         peak_rss_mb=_peak(sessions),
         notes=(*_notes(sessions, estimate), *_describe_dependence(statistics)),
         total=total_ratio(rounds),
@@ -178,34 +177,6 @@ def _cpu_ratio(sessions: Sequence[Session]) -> float | None:
     ratios = [session_cpu_ratio(session.samples) for session in sessions]
     known = [ratio for ratio in ratios if ratio is not None]
     return math.exp(-fmean(known)) if len(known) == len(sessions) else None
-
-
-def _outside(sessions: Sequence[Session]) -> float | None:
-    """Return the work outside of samples beyond the base's, as a share of the base's samples.
-
-    Zero unless sessions agree on it.
-    """
-    figures = (_excess_shares(sessions, name) for name in ("outside_s", "stalled_s"))
-    return max((max(0.0, lower_bound(shares)) for shares in figures if shares), default=None)
-
-
-def _excess_shares(sessions: Sequence[Session], name: str) -> list[float]:
-    """Return each session's excess over the base, as a share of the base's samples.
-
-    No session counts for more than a whole sample: a candidate that idles in one session would add
-    variance that hides the others.
-    """
-    return [
-        max(-1.0, min((figure.candidate - figure.base) / _sample_s(session), 1.0))
-        for session in sessions
-        if (figure := getattr(session, name)) is not None
-    ]
-
-
-def _sample_s(session: Session) -> float:
-    """Return how long the base works for a sample: in CPU time, where it is known."""
-    base = [sample for sample in session.samples if sample.is_kept and sample.arm == "base"]
-    return median(sample.cpu_s or sample.wall_s for sample in base)
 
 
 def _peak(sessions: Sequence[Session]) -> Pair | None:
@@ -271,44 +242,10 @@ def _busy_share(sessions: Sequence[Session]) -> float | None:
     return sum(sample.cpu_s or 0.0 for sample in kept) / sum(sample.wall_s for sample in kept)
 
 
-def _most_outside(timing: Timing) -> float:
-    """Return the allowed share of work outside of samples: at most half of the gain."""
-    ratio = timing.estimate.ratio if timing.estimate else math.inf
-    gained = max(0.0, 1 - 1 / ratio)
-    return min(MOST_OUTSIDE, max(LITTLE_OUTSIDE, gained / 2)) if ratio > 1 else MOST_OUTSIDE
-
-
 def _vetoes(timing: Timing, startup_limit: float, *, has_others: bool) -> list[str]:
     vetoes = []
     if timing.verdict == Verdict.SLOWER and has_others:
         assert timing.estimate is not None
         vetoes.append(f"{timing.benchmark} got slower: {point_text(timing.estimate)}")
     vetoes += startup_vetoes(timing, startup_limit)
-    if timing.outside is not None and timing.outside > _most_outside(timing):
-        vetoes.append(
-            f"{timing.benchmark}: work equal to {timing.outside:.0%} of the base's time is done "
-            "while the clock doesn't run, or on other cores: before calls, after them, or in "
-            "threads and processes that go on"
-        )
     return vetoes
-
-
-def _doubts(timing: Timing, sessions: Sequence[Session]) -> list[str]:
-    """Veto a candidate whose sessions don't agree on work outside of samples.
-
-    This uses CPU time alone, which other programs hardly change: honest candidates stay far below
-    the limit, however busy the machine is. Some cheats are visible in a part of the sessions only.
-    """
-    shares = _excess_shares(sessions, "outside_s")
-    if (
-        not shares
-        or fmean(shares) <= MOST_OUTSIDE
-        or (timing.outside or 0.0) > _most_outside(timing)
-    ):
-        return []
-    count = sum(share > MOST_OUTSIDE for share in shares)
-    return [
-        f"{timing.benchmark}: in {count} of {len(shares)} sessions work was done while the clock "
-        "doesn't run, which is too few to be sure of it and too many to take it; measure it again "
-        "when the machine has less to do"
-    ]

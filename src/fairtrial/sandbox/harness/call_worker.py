@@ -25,7 +25,7 @@ _package.__path__ = [os.path.dirname(os.path.abspath(__file__))]
 sys.modules["_fairtrial_harness"] = _package
 sys.path[:] = [folder for folder in sys.path if folder not in _package.__path__]
 
-from _fairtrial_harness import codec, decoder  # type: ignore[import-not-found]  # noqa: E402
+from _fairtrial_harness import codec, decoder, import_record  # type: ignore[import-not-found]  # noqa: E402
 
 # Bound early, before candidates can replace them.
 _modules = sys.modules
@@ -43,6 +43,7 @@ def main() -> NoReturn:
     reporter = CallReporter(int(os.environ.pop("FAIRTRIAL_CHANNEL")))
     job = codec.load_encoded(sys.stdin.buffer.read().decode("utf-8"))
     output = CapturedStdout(job["output_bytes"])
+    list_recorded = import_record.record_imports()
     hide_harness()
     try:
         function = find_function(job["function"])
@@ -53,7 +54,7 @@ def main() -> NoReturn:
     for number, case in enumerate(job["cases"]):
         call = run_case(function, view, case, codec.Caps(*job["caps"]), output)
         reporter.send({"case": number, **call.report})
-    reporter.send({"done": len(job["cases"]), "files": list_files()})
+    reporter.send({"done": len(job["cases"]), "files": list_recorded()})
     _exit(0)
 
 

@@ -31,6 +31,7 @@ sys.path[:] = [folder for folder in sys.path if folder not in _package.__path__]
 from _fairtrial_harness import (  # type: ignore[import-not-found]  # noqa: E402
     call_worker,
     codec,
+    import_record,
     object_graph,
 )
 
@@ -42,6 +43,7 @@ def main() -> NoReturn:
     reporter = call_worker.CallReporter(int(os.environ.pop("FAIRTRIAL_CHANNEL")))
     job = codec.load_encoded(sys.stdin.buffer.read().decode("utf-8"))
     output = call_worker.CapturedStdout(job["output_bytes"])
+    list_recorded = import_record.record_imports()
     call_worker.hide_harness()
     try:
         function = call_worker.find_function(job["function"])
@@ -54,7 +56,7 @@ def main() -> NoReturn:
     reports = caller.use(job["cases"]) if job["uses"] else caller.make_calls(job["cases"])
     for number, report in enumerate(reports):
         reporter.send({"case": number, **report})
-    reporter.send({"done": len(reports), "files": call_worker.list_files()})
+    reporter.send({"done": len(reports), "files": list_recorded()})
     _exit(0)
 
 

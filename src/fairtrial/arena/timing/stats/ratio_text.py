@@ -1,4 +1,4 @@
-"""Ratios and their intervals as text, with as few digits as are needed."""
+"""Ratios with their intervals, shares and durations as text, with as few digits as are needed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 
 from fairtrial.arena.model.timings import Estimate
 
+UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 MOST_DIGITS, NARROW = 4, 2.5
 """The most decimal places, and how many units of the last place an interval must be wide."""
 
@@ -45,3 +46,16 @@ def _count_digits(estimate: Estimate) -> int:
 def ratio_text(ratio: float) -> str:
     """Format a ratio like `1.42x`, with more digits where 1.00 would hide its side of 1."""
     return point_text(Estimate(ratio, ratio / 1.02, ratio * 1.02, 0, 0.95))
+
+
+def share_text(share: float) -> str:
+    """Format a share like `97 %`."""
+    return f"{100 * share:.0f} %" if math.isfinite(share) else "unknown"
+
+
+def seconds_text(seconds: float) -> str:
+    """Format a duration like `0.41 ms`, with three digits, in a unit that fits."""
+    for size, unit in UNITS:
+        if abs(seconds) >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"

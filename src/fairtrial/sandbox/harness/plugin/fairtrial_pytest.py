@@ -23,15 +23,13 @@ import hashlib
 import json
 import os
 import select
-import sys
 import tempfile
 from pathlib import Path
-from typing import Any, Iterable
+from typing import Any, Callable, Iterable
 
 import pytest
 from fairtrial_pytest_failures import (  # type: ignore[import-not-found]
     MAX_MESSAGE_CHARS,
-    START,
     FailureDescriber,
     shorten,
 )
@@ -186,7 +184,7 @@ class SessionReporter:
         # Tests that were cut short by pytest.exit, or by the end of their xdist worker.
         for node_id in list(self.phases):
             self._finish(node_id)
-        self.loaded.update(list_module_files())
+        self.loaded.update(LIST_IMPORTS())
         self._send_names("loaded", sorted(self.loaded))
         self.channel.send(closed=int(exitstatus))
 
@@ -198,7 +196,7 @@ class WorkerReporter:
         self.config = config
 
     def pytest_sessionfinish(self) -> None:
-        self.config.workeroutput["fairtrial_loaded"] = sorted(list_module_files())
+        self.config.workeroutput["fairtrial_loaded"] = sorted(LIST_IMPORTS())
 
 
 def summarize_reports(reports: list[Any]) -> tuple[str, Any]:
@@ -218,18 +216,13 @@ def summarize_reports(reports: list[Any]) -> tuple[str, Any]:
     return "incomplete", None
 
 
-def list_module_files() -> set[str]:
-    """Return the files of all loaded modules."""
-    files = set()
-    for module in list(sys.modules.values()):
-        try:
-            # Not getattr, which would load lazy modules.
-            file = object.__getattribute__(module, "__dict__").get("__file__")
-        except Exception:  # sys.modules may hold any object
-            continue
-        if isinstance(file, str) and file:
-            files.add(str(START / file))
-    return files
+def record_imports() -> Callable[[], list[str]]:
+    """Begin to record imported files; see `import_record`, which is not on the module path."""
+    file = Path(__file__).resolve().parent.parent / "import_record.py"
+    namespace: dict[str, Any] = {"__name__": "_fairtrial_import_record"}
+    exec(compile(file.read_bytes(), str(file), "exec"), namespace)
+    begin: Callable[[], Callable[[], list[str]]] = namespace["record_imports"]
+    return begin()
 
 
 def override_options(config: Any) -> list[str]:
@@ -242,6 +235,7 @@ def override_options(config: Any) -> list[str]:
     return overrode
 
 
+LIST_IMPORTS = record_imports()
 CHANNEL = open_channel()
 """Opened on import, before any file of the project is loaded."""
 ONLY = read_names()

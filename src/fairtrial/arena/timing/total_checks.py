@@ -1,0 +1,147 @@
+"""The second opinion on a winner: claims made of sessions, and what whole processes say of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from fairtrial.arena.model.candidates import Changes
+from fairtrial.arena.model.timings import Measurement, Timing, TotalCheck, TotalVerdict
+from fairtrial.arena.model.verdicts import Rejection, Verdict
+from fairtrial.arena.timing.stats.ratio_text import ratio_text, seconds_text, share_text
+from fairtrial.arena.timing.stats.reconciliation import LARGE_CLAIM, SavingClaim
+
+LEAST_LIMIT_S = 15.0
+"""How long the check of a benchmark may take at least; only busy machines need as long."""
+SHARE_OF_SESSIONS = 0.5
+"""The same as a share of the time of all sessions; the larger of both holds."""
+
+
+@dataclass(slots=True)
+class TotalBatch:
+    """The checks of one candidate.
+
+    checks: one for each benchmark that could be checked
+    seconds: how long they took
+    waited_s: how long the exclusive host lock was waited for
+    rejection: set if the candidate failed meanwhile
+    """
+
+    checks: tuple[TotalCheck, ...] = ()
+    seconds: float = 0.0
+    waited_s: float = 0.0
+    rejection: Rejection | None = None
+
+
+class TotalTimer(ABC):
+    """A timer that can also run whole processes; simulated ones need not."""
+
+    @abstractmethod
+    async def check_totals(
+        self, changes: Changes, label: str, claims: Mapping[str, SavingClaim], limit_s: float
+    ) -> TotalBatch:
+        """Compare claimed savings with whole processes.
+
+        label: seeds the inputs
+        claims: what sessions claim, by benchmark
+        limit_s: about how long the check of each benchmark may take
+        """
+
+
+def find_claims(measured: Measurement) -> dict[str, SavingClaim]:
+    """Return the claimed savings of a measurement, by benchmark."""
+    claims = {timing.benchmark: _find_claim(timing) for timing in measured.timings}
+    return {name: claim for name, claim in claims.items() if claim is not None}
+
+
+def _find_claim(timing: Timing) -> SavingClaim | None:
+    """Return what a benchmark claims: by sums, where they are known."""
+    estimate = timing.total or timing.estimate
+    if estimate is None or estimate.ratio <= 1:
+        return None
+    if timing.verdict != Verdict.FASTER and estimate.low <= 1:
+        return None
+    return SavingClaim(
+        estimate.ratio, estimate.low, timing.cpu_ratio, max(timing.startup_extra_s or 0.0, 0.0)
+    )
+
+
+def limit_checks(measured: Measurement) -> float:
+    """Return how long the check of each benchmark may take."""
+    share_s = SHARE_OF_SESSIONS * measured.seconds / max(len(measured.timings), 1)
+    return max(LEAST_LIMIT_S, share_s)
+
+
+def add_checks(measured: Measurement, batch: TotalBatch) -> Measurement:
+    """Return a measurement with its checks, and with the vetoes and notes that follow from them."""
+    claims = find_claims(measured)
+    vetoes, notes = [], []
+    for check in batch.checks:
+        ratio = claims[check.benchmark].ratio
+        if check.verdict == TotalVerdict.CONTRADICTED:
+            vetoes.append(_describe_contradiction(check))
+        elif check.verdict == TotalVerdict.UNCLEAR and ratio >= LARGE_CLAIM:
+            vetoes.append(_describe_unclear(check))
+        elif check.verdict == TotalVerdict.UNCLEAR:
+            notes.append(_describe_small(check, ratio))
+    return replace(
+        measured,
+        adopt=measured.adopt and not vetoes,
+        vetoes=(*measured.vetoes, *vetoes),
+        notes=(*measured.notes, *notes),
+        seconds=measured.seconds + batch.seconds,
+        waited_s=measured.waited_s + batch.waited_s,
+        total_checks=batch.checks,
+    )
+
+
+def are_confirmed(batch: TotalBatch) -> bool:
+    """Return whether whole processes confirm all claims that they were compared with."""
+    return bool(batch.checks) and all(
+        check.verdict == TotalVerdict.CONFIRMED for check in batch.checks
+    )
+
+
+def describe_total_check(check: TotalCheck) -> str:
+    """Format like ``97 % of the saving of 0.4 ms per call appears in the total [90 %, 104 %]``."""
+    time = "total CPU time" if check.clock == "cpu" else "total"
+    return (
+        f"{share_text(check.share)} of the saving of {seconds_text(check.claimed_s)} per call "
+        f"appears in the {time} of whole processes "
+        f"[{share_text(check.low)}, {share_text(check.high)}]"
+    )
+
+
+def _describe_contradiction(check: TotalCheck) -> str:
+    return (
+        f"{check.benchmark}: the saving of {seconds_text(check.claimed_s)} per call doesn't appear "
+        f"in the total: with reading and writing, children and all else a call takes "
+        f"{_figures(check)}, which is {share_text(check.share)} of the saving "
+        f"[{share_text(check.low)}, {share_text(check.high)}]"
+    )
+
+
+def _describe_unclear(check: TotalCheck) -> str:
+    return (
+        f"{check.benchmark}: the saving of {seconds_text(check.claimed_s)} per call could not be "
+        f"reconciled with the total of {check.blocks * 4} whole processes: they vary too much here "
+        f"({_figures(check)}; {share_text(check.share)} of the saving "
+        f"[{share_text(check.low)}, {share_text(check.high)}]). That says nothing against the "
+        "candidate; measure it again when the machine has less to do"
+    )
+
+
+def _describe_small(check: TotalCheck, ratio: float) -> str:
+    return (
+        f"{check.benchmark}: whole processes vary too much to show a gain of {ratio_text(ratio)} "
+        "in their total, so it rests on the sessions alone; so small a gain can't hide much"
+    )
+
+
+def _figures(check: TotalCheck) -> str:
+    if check.clock == "cpu" and None not in (check.base_cpu_s, check.candidate_cpu_s):
+        pair, clock = (check.candidate_cpu_s or 0.0, check.base_cpu_s or 0.0), " of CPU time"
+    else:
+        pair, clock = (check.candidate_s, check.base_s), ""
+    return f"{seconds_text(pair[0])}{clock}, {seconds_text(pair[1])} on the base"
