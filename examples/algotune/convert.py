@@ -34,7 +34,7 @@ from typing import Any
 
 TEMPLATES = Path(__file__).resolve().parent / "template"
 MODEL_ALIASES = {"r1": "deepseek-reasoner"}  # answers' folder -> name in the summary
-NEEDS_BUILD = {".c": "a C compiler", ".cpp": "a C++ compiler", ".pyx": "cython"}
+NEEDS_BUILD = {".c": "a C compiler", ".cpp": "a C++ compiler", ".pyx": "Cython"}
 SIZE_SEEDS = (1, 2, 3)
 
 PROBLEM = """\
@@ -81,7 +81,7 @@ def find_imports(path: Path) -> set[str]:
 
 def find_missing(folder: Path) -> list[str]:
     """Return what the Python files of a folder need and this Python lacks, sorted."""
-    own = {path.stem for path in folder.iterdir()} | {"AlgoTuneTasks"}
+    own = {path.stem for path in folder.iterdir()} | {"AlgoTuneTasks", "__main__"}
     needs = {NEEDS_BUILD[path.suffix] for path in folder.iterdir() if path.suffix in NEEDS_BUILD}
     for path in folder.glob("*.py"):
         try:
@@ -151,6 +151,17 @@ def load_repo(repo: Path) -> tuple[Any, Any]:
         del sys.path[:2]
 
 
+def find_unplain(value: Any) -> str:
+    """Return the name of a type in a value that arguments can't have; empty if all is plain."""
+    if isinstance(value, dict):
+        value = [*value, *value.values()]
+    if isinstance(value, (list, tuple)):
+        return next((name for part in value if (name := find_unplain(part))), "")
+    kind = type(value)
+    is_plain = kind.__module__ in ("builtins", "numpy")
+    return "" if is_plain else f"{kind.__module__}.{kind.__name__}"
+
+
 def measure(task: Any, inputs: Any, size: int, paths: list[str]) -> tuple[float, float]:
     """Return the median time of the reference solution in ms, and the largest value in MB.
 
@@ -172,9 +183,13 @@ def choose_size(task: Any, inputs: Any, published: int, options: Any) -> dict[st
 
     Sizes shrink by a factor of 0.7. Which lists AlgoTune would store as arrays is found out at the
     published size, and stays so for smaller ones.
-    Raises `NotConvertibleError` if the smallest size is still too large.
+    Raises `NotConvertibleError` if the smallest size is still too large, or if problems are no plain
+    data.
     """
-    paths = inputs.find_stored_arrays(task.generate_problem(published, 1))
+    problem = task.generate_problem(published, 1)
+    if name := find_unplain(problem):
+        raise NotConvertibleError(f"problems hold values of type {name}")
+    paths = inputs.find_stored_arrays(problem)
     size = published
     while True:
         milliseconds, megabytes = measure(task, inputs, size, paths)

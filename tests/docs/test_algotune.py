@@ -60,16 +60,20 @@ PUBLISHED = {
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A made-up checkout: one task, one that can't be imported, five answers."""
+    """A made-up checkout: three tasks, of which one can be converted, and its five answers."""
     top = tmp_path / "checkout"
-    for name, text in {"any_large": TASK, "odd": "import nowhere_installed\n" + TASK}.items():
+    tasks = {"any_large": TASK, "odd": "import nowhere_installed\n" + TASK}
+    tasks["unplain"] = TASK.replace("any_large", "unplain").replace('"limit": 0.5', '"limit": rng')
+    for name, text in tasks.items():
         (top / "AlgoTuneTasks" / name).mkdir(parents=True)
         (top / "AlgoTuneTasks" / name / f"{name}.py").write_text(text, "utf-8")
-    for model, text in ANSWERS.items():
-        (top / "results" / model / "any_large").mkdir(parents=True)
-        (top / "results" / model / "any_large" / "solver.py").write_text(text, "utf-8")
+    answers = [(model, "any_large", text) for model, text in ANSWERS.items()]
+    for model, task, text in [*answers, ("Alpha 1.5", "unplain", RIGHT)]:
+        (top / "results" / model / task).mkdir(parents=True)
+        (top / "results" / model / task / "solver.py").write_text(text, "utf-8")
     summary = {"any_large": {name: {"final_speedup": value} for name, value in PUBLISHED.items()}}
-    sizes = {"any_large": {"n": 20_000}, "odd": {"n": 10}}
+    summary["unplain"] = {"alpha-1.5": {"final_speedup": "2.0"}}
+    sizes = {"any_large": {"n": 20_000}, "odd": {"n": 10}, "unplain": {"n": 10}}
     (top / "reports").mkdir()
     (top / "reports" / "agent_summary.json").write_text(json.dumps(summary), "utf-8")
     (top / "reports" / "generation.json").write_text(json.dumps(sizes), "utf-8")
@@ -97,6 +101,7 @@ def test_answers_that_are_not_tried_are_listed_with_the_reason(
     assert convert(checkout, out, "--at-least", 1.1) == 0
     printed = capsys.readouterr().out
     assert "odd: not converted: needs nowhere_installed" in printed
+    assert "unplain: not converted: problems hold values of type random.Random" in printed
     assert "any_large: size 20000 of 20000; Alpha 1.5, Wrong" in printed
     answers = {answer["model"]: answer for answer in read_task(out)["answers"]}
     assert answers["Alpha 1.5"]["published"] == 12.5
@@ -109,7 +114,7 @@ def test_answers_that_are_not_tried_are_listed_with_the_reason(
         "Alpha-1.5",
         "Wrong",
     ]
-    assert not (out / "odd").exists()
+    assert [path.name for path in out.iterdir()] == ["any_large"]
 
 
 def test_only_the_best_answers_are_tried(tmp_path: Path, checkout: Path) -> None:
