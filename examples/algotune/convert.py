@@ -183,8 +183,7 @@ def choose_size(task: Any, inputs: Any, published: int, options: Any) -> dict[st
 
     Sizes shrink by a factor of 0.7. Which lists AlgoTune would store as arrays is found out at the
     published size, and stays so for smaller ones.
-    Raises `NotConvertibleError` if the smallest size is still too large, or if problems are no plain
-    data.
+    Raises `NotConvertibleError` if the smallest size is too large, or problems are no plain data.
     """
     problem = task.generate_problem(published, 1)
     if name := find_unplain(problem):

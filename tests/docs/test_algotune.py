@@ -183,6 +183,7 @@ def test_the_table_says_what_became_of_each_published_speedup(
     out = tmp_path / "out"
     convert(checkout, out, "--best", 9)
     shared: dict[str, Any] = {"failures": [], "vetoes": [], "reason": None, "verdict": "faster"}
+    shared["timings"] = [{"cpu_ratio": 10.5}]
     candidates = [
         {**shared, "name": "Alpha-1.5", "ratio": 11.0, "interval": [10.0, 12.0]},
         {**shared, "name": "Below", "ratio": 4.0, "interval": [3.9, 4.1]},
@@ -190,6 +191,7 @@ def test_the_table_says_what_became_of_each_published_speedup(
             **shared,
             "name": "Wrong",
             "verdict": "rejected",
+            "timings": [],
             "ratio": None,
             "reason": "different results: too small",
         },
@@ -202,7 +204,11 @@ def test_the_table_says_what_became_of_each_published_speedup(
     assert runpy.run_path(str(EXAMPLE / "retrial.py"))["main"](["table", str(out)]) == 0
     rows = capsys.readouterr().out.splitlines()
     start = "| any_large | 20000/20000 | stored |"
-    assert rows[2] == f"{start} Alpha 1.5 | 12.5 | 11 [10, 12] | holds |  |"
-    assert rows[3] == f"{start} Below | 1 | 4 [3.9, 4.1] | more |  |"
-    assert rows[4] == f"{start} Wrong | 3 |  | refused | different results: too small |"
+    assert rows[2] == f"{start} Alpha 1.5 | 12.5 | 11 [10, 12] | 10.5 | holds |  |"
+    assert rows[3] == f"{start} Below | 1 | 4 [3.9, 4.1] | 10.5 | more |  |"
+    assert rows[4] == f"{start} Wrong | 3 |  |  | refused | different results: too small |"
+    candidates[2]["reason"] = "ModuleNotFoundError: No module named 'numba'"
+    (out / "results.jsonl").write_text(json.dumps(result) + "\n", "utf-8")
+    assert runpy.run_path(str(EXAMPLE / "retrial.py"))["main"](["table", str(out)]) == 0
+    assert "| not tried |" in capsys.readouterr().out.splitlines()[4]
     assert rows[6:] == ["- any_large (stored): always returns 0"]
