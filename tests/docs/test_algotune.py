@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import runpy
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +167,21 @@ def test_answers_are_judged_by_the_verifier_of_the_task(
     assert wrong.verdict is Verdict.REJECTED
     assert wrong.rejection
     assert "is too small" in wrong.rejection.failures[0].differences[0].expected
+
+
+def test_cpu_times_are_compared_at_the_published_size(tmp_path: Path, checkout: Path) -> None:
+    out = tmp_path / "out"
+    convert(checkout, out, "--largest-mb", 0.01)
+    facts = {}
+    for model in ("Alpha-1.5", "Wrong"):
+        command = [sys.executable, str(EXAMPLE / "cpu_time.py"), str(out / "any_large"), model]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+        facts[model] = json.loads(done.stdout)
+    assert facts["Alpha-1.5"]["size"] == 20_000
+    assert len(facts["Alpha-1.5"]["ratios"]) == 3
+    assert facts["Alpha-1.5"]["accepted"]
+    assert not facts["Alpha-1.5"]["changed_argument"]
+    assert not facts["Wrong"]["accepted"]
 
 
 def test_a_folder_that_is_no_checkout_is_refused(
