@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import random
 import subprocess
@@ -23,7 +24,7 @@ from typing import Any
 
 RESULTS = "results.jsonl"
 FILES = {"stored": "problem.yaml", "made": "made.yaml"}
-HOLDS_WITHIN = 1.5  # a published speed-up holds if ours is at most this factor away
+HOLDS_WITHIN = 1.5  # a published speed-up holds if ours is at most this factor away, and half of it
 EXIT_INTERRUPTED = 130
 MISSING_MODULE = "ModuleNotFoundError"
 
@@ -94,7 +95,8 @@ def describe(published: float, candidate: dict[str, Any]) -> str:
     if candidate["ratio"] is None:
         return "not timed"
     low, high = candidate["interval"]
-    if low / HOLDS_WITHIN <= published <= high * HOLDS_WITHIN:
+    is_near = low / HOLDS_WITHIN <= published <= high * HOLDS_WITHIN
+    if is_near and (published <= 1 or high >= math.sqrt(published)):
         return "holds"
     return "less" if candidate["ratio"] < published else "more"
 

@@ -54,7 +54,7 @@ PUBLISHED = {
     "alpha-1.5-20250101": "12.5",
     "wrong": "3.0",
     "deepseek-reasoner": "99.0",
-    "below": "1.0",
+    "below": "1.09",
     "unpublished": "N/A",
 }
 
@@ -202,7 +202,8 @@ def test_the_table_says_what_became_of_each_published_speedup(
     shared["timings"] = [{"cpu_ratio": 10.5}]
     candidates = [
         {**shared, "name": "Alpha-1.5", "ratio": 11.0, "interval": [10.0, 12.0]},
-        {**shared, "name": "Below", "ratio": 4.0, "interval": [3.9, 4.1]},
+        {**shared, "name": "Below", "ratio": 1.0, "interval": [0.99, 1.01]},
+        {**shared, "name": "R1", "ratio": 300.0, "interval": [290.0, 310.0]},
         {
             **shared,
             "name": "Wrong",
@@ -221,10 +222,11 @@ def test_the_table_says_what_became_of_each_published_speedup(
     rows = capsys.readouterr().out.splitlines()
     start = "| any_large | 20000/20000 | stored |"
     assert rows[2] == f"{start} Alpha 1.5 | 12.5 | 11 [10, 12] | 10.5 | holds |  |"
-    assert rows[3] == f"{start} Below | 1 | 4 [3.9, 4.1] | 10.5 | more |  |"
-    assert rows[4] == f"{start} Wrong | 3 |  |  | refused | different results: too small |"
-    candidates[2]["reason"] = "ModuleNotFoundError: No module named 'numba'"
+    assert rows[3] == f"{start} Below | 1.09 | 1 [0.99, 1.01] | 10.5 | less |  |"
+    assert rows[4] == f"{start} R1 | 99 | 300 [290, 310] | 10.5 | more |  |"
+    assert rows[5] == f"{start} Wrong | 3 |  |  | refused | different results: too small |"
+    candidates[3]["reason"] = "ModuleNotFoundError: No module named 'numba'"
     (out / "results.jsonl").write_text(json.dumps(result) + "\n", "utf-8")
     assert runpy.run_path(str(EXAMPLE / "retrial.py"))["main"](["table", str(out)]) == 0
-    assert "| not tried |" in capsys.readouterr().out.splitlines()[4]
-    assert rows[6:] == ["- any_large (stored): always returns 0"]
+    assert "| not tried |" in capsys.readouterr().out.splitlines()[5]
+    assert rows[7:] == ["- any_large (stored): always returns 0"]
