@@ -1,0 +1,3 @@
+"""The name of the task; the converter writes it here."""
+
+NAME = ""
