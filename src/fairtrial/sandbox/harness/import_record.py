@@ -8,9 +8,12 @@ that wants a file to look imported can import it, or look for the closure with `
 
 from __future__ import annotations
 
+import builtins
 import os
 import sys
 from types import CodeType
+
+globals()["__builtins__"] = dict(vars(builtins))  # candidates may replace the process's own
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +27,7 @@ def record_imports() -> Callable[[], list[str]]:
     the record began.
     """
     files: set[str] = set()
-    remember, start, join, code_type = files.add, os.getcwd(), os.path.join, CodeType
+    remember, start, code_type = files.add, os.getcwd(), CodeType
 
     def hook(event: str, arguments: tuple[object, ...]) -> None:
         if event == "exec":
@@ -35,4 +38,4 @@ def record_imports() -> Callable[[], list[str]]:
             remember(arguments[1])
 
     sys.addaudithook(hook)
-    return lambda: sorted(join(start, file) for file in files)
+    return lambda: sorted(file if file[:1] == "/" else f"{start}/{file}" for file in files)
