@@ -118,6 +118,13 @@ def test_a_large_claim_that_is_not_reconciled_is_not_adopted_without_accusing_it
     assert "That says nothing against the candidate" in veto
 
 
+def test_a_saving_that_appears_in_part_only_is_said_to_do_so():
+    timer = SimTotalTimer({"a": 26.0}, spread=0.001, checks=(make_check(UNCLEAR, 0.55),))
+    (veto,) = time_one(timer).vetoes
+    assert "appears only in part in the total of whole processes (400 µs, 600 µs on" in veto
+    assert "says nothing against" not in veto
+
+
 def test_a_small_claim_that_is_not_reconciled_is_adopted_with_a_note():
     timer = SimTotalTimer({"a": 1.1}, spread=0.001, checks=(make_check(UNCLEAR),))
     found = time_one(timer)

@@ -123,12 +123,17 @@ def _describe_contradiction(check: TotalCheck) -> str:
 
 
 def _describe_unclear(check: TotalCheck) -> str:
+    figures = (
+        f"{_figures(check)}; {share_text(check.share)} of the saving "
+        f"[{share_text(check.low)}, {share_text(check.high)}]"
+    )
+    claim = f"{check.benchmark}: the saving of {seconds_text(check.claimed_s)} per call"
+    if check.high < 1:
+        return f"{claim} appears only in part in the total of whole processes ({figures})"
     return (
-        f"{check.benchmark}: the saving of {seconds_text(check.claimed_s)} per call could not be "
-        f"reconciled with the total of {check.blocks * 4} whole processes: they vary too much here "
-        f"({_figures(check)}; {share_text(check.share)} of the saving "
-        f"[{share_text(check.low)}, {share_text(check.high)}]). That says nothing against the "
-        "candidate; measure it again when the machine has less to do"
+        f"{claim} could not be reconciled with the total of {check.blocks * 4} whole processes: "
+        f"they vary too much here ({figures}). That says nothing against the candidate; measure it "
+        "again when the machine has less to do"
     )
 
 
