@@ -181,6 +181,7 @@ def evaluate(problem, *candidates, **settings):
     return anyio.run(partial(evaluate_candidates, problem, candidates, settings=options))
 
 
+@pytest.mark.slow
 def test_a_candidate_that_returns_nothing_is_not_adopted_if_every_input_has_that_answer(top):
     bench = Benchmark("sparse", call=FUNCTION, inputs="inputs/make.py:sparse")
     problem = make_problem(top, SPARSE, bench=(bench,), budget_s=2.0)

@@ -154,6 +154,7 @@ def test_an_accept_function_must_accept_the_base(top, accept, message):
     assert stop.value.mistakes[0].path == ("check[0]", "accept")
 
 
+@pytest.mark.slow
 def test_results_are_judged_while_they_are_timed(top):
     # Wrong for the larger numbers of the benchmark only.
     sneaky = LAST.replace("[one, total - one]", "[one, total - one] if total < 200 else [one, one]")

@@ -147,6 +147,7 @@ def test_more_sessions_less_noise_more_alpha_less_power_all_help(
 
 @settings(max_examples=20, deadline=None)
 @given(spreads, counts, alphas, powers)
+@pytest.mark.slow
 def test_sessions_needed_is_the_fewest_that_see_the_effect(
     noise: float, sessions: int, alpha: float, power: float
 ) -> None:
