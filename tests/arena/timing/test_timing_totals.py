@@ -272,8 +272,8 @@ def test_a_worker_that_can_t_go_on_is_named(options, why):
 @pytest.mark.parametrize(
     ("pace", "calls", "turns"),
     [
-        (Pace(1e-3, 1e-4, 5e-5, 0.1, 100, {}), 2, 60),  # calls of 0.12 s
-        (Pace(1e-3, 1e-2, 5e-5, 0.1, 100, {}), 2, 27),  # reading takes ten times as long
+        (Pace(1e-3, 1e-4, 5e-5, 0.1, 100, {}), 2, 30),  # calls of 0.06 s
+        (Pace(1e-3, 1e-2, 5e-5, 0.1, 100, {}), 2, 11),  # reading takes ten times as long
         (Pace(1e-3, 1e-4, 5e-5, 0.1, 5e6, {}), 2, 1),  # large inputs
         (Pace(3.0, 1e-4, 5e-5, 0.1, 100, {}), 1, 1),  # slow calls
     ],
@@ -284,12 +284,12 @@ def test_the_number_of_turns_follows_the_base_s_pace(pace, calls, turns):
 
 def test_earlier_blocks_correct_a_pace_that_other_programs_disturbed():
     disturbed = Pace(1e-2, 1e-3, 5e-5, 0.1, 100, {})
-    assert count_turns(disturbed, 2) == 6
+    assert count_turns(disturbed, 2) == 3
     run = ProcessTotals(12, 0.06, 0.05, 0.1, 0.012)
     block = ProcessBlock((run, replace(run, calls=24, wall_s=0.12, in_calls_cpu_s=0.024)), ())
-    assert count_turns(disturbed, 2, [block]) == 60
+    assert count_turns(disturbed, 2, [block]) == 30
     unknown = replace(block, base=tuple(replace(run, in_calls_cpu_s=None) for run in block.base))
-    assert count_turns(disturbed, 2, [unknown]) == 22
+    assert count_turns(disturbed, 2, [unknown]) == 11
 
 
 def test_every_block_has_a_short_and_a_long_process_of_each_version_in_balanced_orders():

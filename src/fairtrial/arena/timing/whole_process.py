@@ -40,9 +40,9 @@ from fairtrial.arena.timing.stats.reconciliation import (
 from fairtrial.arena.timing.worker_channel import ChannelError, WorkerChannel, WorkerReply
 from fairtrial.arena.timing.workers import run_workers
 
-CALLS_S = 0.12
+CALLS_S = 0.06
 """How long the calls of a short process should take on the base."""
-MOST_RUN_S = 0.6
+MOST_RUN_S = 0.25
 """How long a short process should take at most, with reading inputs and writing results."""
 FEW_BLOCKS = LOOKS[1]
 """How many blocks small claims get: they need more than can be afforded, and can't hide much."""
