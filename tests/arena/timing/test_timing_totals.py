@@ -287,7 +287,7 @@ def test_earlier_blocks_correct_a_pace_that_other_programs_disturbed():
     assert count_turns(disturbed, 2) == 3
     run = ProcessTotals(12, 0.06, 0.05, 0.1, 0.012)
     block = ProcessBlock((run, replace(run, calls=24, wall_s=0.12, in_calls_cpu_s=0.024)), ())
-    assert count_turns(disturbed, 2, [block]) == 30
+    assert count_turns(disturbed, 2, [block]) == 25
     unknown = replace(block, base=tuple(replace(run, in_calls_cpu_s=None) for run in block.base))
     assert count_turns(disturbed, 2, [unknown]) == 11
 
