@@ -39,7 +39,7 @@ DROP = "return itertools.islice(seq, n, None)"
 EXPECTED = {
     **ENDS,
     "right": "passed",
-    "right again": "passed, like right",
+    "right again": "passed",  # its module could tell the difference: judged by itself
     "unchanged": "passed, like base",
     "wrong": "rejected: tests",
 }

@@ -15,7 +15,7 @@ SUFFIX, COUNT = "describe_output[:-6]", 'res.stdout.count("\\n") + 1'
 EXPECTED = {
     **ENDS,
     "right": "passed",
-    "right again": "passed, like right",
+    "right again": "passed",  # its module could tell the difference: judged by itself
     "wrong": "rejected: tests",
 }
 

@@ -25,7 +25,7 @@ PADDED = """    string += b"=" * (-len(string) % 4)
 EXPECTED = {
     **ENDS,
     "right": "passed",
-    "right again": "passed, like right",
+    "right again": "passed",  # its module could tell the difference: judged by itself
     "wrong": "rejected: tests",
     "wrong where no test looks": "rejected: different results",
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fairtrial.study.power.hypothesis_power import ALPHA
 from fairtrial.study.report.hypothesis_test import HypothesisTest
 from fairtrial.study.report.markdown_text import format_number
-from fairtrial.study.report.test_results import is_number_text
+from fairtrial.study.report.test_results import name_levels
 from fairtrial.study.report.test_verdicts import IN_THE_MEAN
 
 MEDIAN = "median"
@@ -20,7 +20,7 @@ def describe_direction(test: HypothesisTest) -> str:
     """
     if len(test.groups) != 2 or test.estimate is None or len(test.variables) != 1:
         return ""
-    first, second = _name_levels(test)
+    first, second = name_levels(test.variables, [group.name for group in test.groups])
     by_rank = MEDIAN in test.estimate_of
     direction = test.effect_size if by_rank else test.estimate
     if not direction:
@@ -30,15 +30,6 @@ def describe_direction(test: HypothesisTest) -> str:
     if by_rank:
         return f"{first} tends to {side} values than {second}{where}"
     return f"{first} is {side} than {second}{where}"
-
-
-def _name_levels(test: HypothesisTest) -> tuple[str, str]:
-    """Return the names of two levels; numbers, true and false get the name of their variable."""
-    first, second = test.groups[0].name, test.groups[1].name
-    variable = test.variables[0]
-    if all(is_number_text(name) or name in ("true", "false") for name in (first, second)):
-        return f"{variable} {first}", f"{variable} {second}"
-    return first, second
 
 
 def _is_shown(test: HypothesisTest) -> bool:
@@ -58,7 +49,7 @@ def describe_exclusions(test: HypothesisTest) -> str:
         return ""
     if len(test.variables) != 1:
         return ""
-    first, second = _name_levels(test)
+    first, second = name_levels(test.variables, [group.name for group in test.groups])
     size = f"{format_number(test.minimum_size)} or more"
     low, high = test.bounds
     suffix = IN_THE_MEAN if MEDIAN in test.estimate_of else ""

@@ -341,6 +341,8 @@ def _conclude(rows: Sequence[SensitivityRow]) -> tuple[bool, str]:
     else:
         listed = "; ".join(f"{_summarize(row)} {_phrase(row)}" for row in others)
         text = f"The verdict hangs on a choice: {planned} as planned, but {listed}."
+    if str(reasonable[0].verdict) != planned:
+        text += f" The reservation ({reasonable[0].verdict}) holds for every analysis."
     differing = [row for row in rows if not row.is_reasonable and _summarize(row) != planned]
     for row in differing:
         text += f" Taking {row.choice} would make it {_summarize(row)}, but that {row.remark}."

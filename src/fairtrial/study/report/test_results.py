@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fairtrial.study.hypotheses.outcome_types import is_binary_outcome
@@ -148,18 +149,27 @@ def find_margin(request: TestRequest, sd: float) -> Margin | None:
 
 
 def describe_difference(sample: ComparisonSample) -> str:
-    """Describe the difference of the first two groups, as `first − second`.
-
-    Numeric levels get the name of their variable, so that it doesn't look like arithmetic.
-    """
-    first, second = sample.names[:2]
+    """Describe the difference of the first two groups, as `first − second`."""
     variables = sample.request.comparison.variables
-    if len(variables) == 1 and is_number_text(first) and is_number_text(second):
-        return f"{variables[0]} {first} − {variables[0]} {second}"
+    first, second = name_levels(variables, sample.names[:2])
     return f"{first} − {second}"
 
 
-def is_number_text(text: str) -> bool:
+def name_levels(variables: Sequence[str], levels: Sequence[str]) -> list[str]:
+    """Return the names of levels for use in a sentence.
+
+    Numbers, true and false get the name of their variable, or the last part of a dotted one, so
+    that a difference doesn't look like arithmetic.
+    """
+    if len(variables) == 1 and all(
+        _is_number(level) or level in ("true", "false") for level in levels
+    ):
+        variable = variables[0].rpartition(".")[2]
+        return [f"{variable} {level}" for level in levels]
+    return list(levels)
+
+
+def _is_number(text: str) -> bool:
     """Return whether a text is a number."""
     try:
         float(text)
