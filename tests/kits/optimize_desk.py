@@ -28,7 +28,7 @@ class Desk:
     def optimize(self, *options, asking=ASKING, problem="problem.yaml", output="out"):
         """Exit code, stdout, stderr."""
         out, err = io.StringIO(), io.StringIO()
-        words = ["optimize", str(self.site.top / problem), *asking, *options]
+        words = ["optimize", str(self.site.top / problem), *asking, "--no-audit", *options]
         words += ["--output", output] if output else []
         with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as stop:
             main(words)

@@ -82,8 +82,11 @@ def assert_nothing_left(site, died):
 
 
 def told(outcome):
-    """All that it says of itself but for what is drawn or profiled anew each time."""
-    return {name: outcome[name] for name in outcome if name not in ("is_new", "notes", EXPLAINED)}
+    """All that it says of itself but for what is drawn, timed or profiled anew each time."""
+    kept = {name: outcome[name] for name in outcome if name not in ("is_new", "notes", EXPLAINED)}
+    if "adequacy" in kept:
+        kept["adequacy"] = {**kept["adequacy"], "seconds": None}
+    return kept
 
 
 def read_result(site, name):
