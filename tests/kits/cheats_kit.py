@@ -475,7 +475,7 @@ SPLIT = {
     "now before the clock, now in children that nobody waits for": """
         import os, signal, sys, json
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-        Batch = sys.modules["__main__"].CallBatch
+        Batch = _reach()["CallBatch"]
         _run, _take, _tell = Batch.run, Batch.load_inputs, Batch.encode_results
         _turn, _pipe = [0], []
         def take(self, payload):
@@ -504,7 +504,7 @@ SPLIT = {
     """,
     "before the clock, timed or after it in turn": """
         import sys
-        Batch = sys.modules["__main__"].CallBatch
+        Batch = _reach()["CallBatch"]
         _run, _take, _tell, _turn = Batch.run, Batch.load_inputs, Batch.encode_results, [0]
         def take(self, payload):
             _take(self, payload)
@@ -524,7 +524,7 @@ SPLIT = {
     "children that spin on the base's turn and die uncounted": """
         import os, signal, sys, time
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-        Batch = sys.modules["__main__"].CallBatch
+        Batch = _reach()["CallBatch"]
         _take, _tell, _children = Batch.load_inputs, Batch.encode_results, []
         def take(self, payload):
             while _children:
@@ -547,8 +547,8 @@ SPLIT = {
     """,
     "CPU time wasted at the end of short processes": """
         import sys, time
-        Batch = sys.modules["__main__"].CallBatch
-        channel = sys.modules["_fairtrial_harness.frames"].RequestChannel
+        Batch = _reach()["CallBatch"]
+        channel = _reach()["frames"].RequestChannel
         _go, _take, _receive, _calls = Batch.run, Batch.load_inputs, channel.receive, [0]
         def take(self, payload):
             _take(self, payload)
@@ -568,7 +568,7 @@ SPLIT = {
 }  # fmt: skip
 BEFORE_READ = """
     import sys
-    Batch = sys.modules["__main__"].CallBatch
+    Batch = _reach()["CallBatch"]
     _go, _take = Batch.run, Batch.load_inputs
     def take(self, payload):
         _take(self, payload)
