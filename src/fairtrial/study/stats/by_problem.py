@@ -23,9 +23,8 @@ from fairtrial.study.stats.finding import (
     Interval,
     UntestableError,
     sample_sd,
-    t_inference,
-    tost_p_value,
 )
+from fairtrial.study.stats.linear import coefficient_test
 from fairtrial.study.stats.two_groups import wilcoxon_signed_rank
 
 if TYPE_CHECKING:
@@ -73,24 +72,13 @@ def problem_t_test(
         )
     estimate, error = float(contrasts.mean()), spread / math.sqrt(len(contrasts))
     df = len(contrasts) - 1
-    p, opposite, interval = t_inference(estimate, error, df, alternative)
     method = f"t test of the differences of {len(contrasts)} problems"
-    if margin:
-        p, opposite = tost_p_value(estimate, error, df, margin), None
-        method = f"two one-sided tests (TOST), {method}"
-    return Finding(
-        method=method,
-        p=p,
-        statistic_name="t",
-        statistic=estimate / error,
-        df=(df,),
-        estimate=estimate,
+    finding = coefficient_test(estimate, error, df, method, alternative, margin)
+    return replace(
+        finding,
         estimate_of="difference of means, averaged over problems",
-        interval=interval,
-        bounds=interval,
         effect_name="Cohen's d",
         effect_size=estimate / sd if sd else None,
-        p_opposite=opposite,
     )
 
 

@@ -21,9 +21,8 @@ from fairtrial.study.stats.finding import (
     Finding,
     UntestableError,
     sample_sd,
-    t_inference,
-    tost_p_value,
 )
+from fairtrial.study.stats.linear import coefficient_test
 
 if TYPE_CHECKING:
     from fairtrial.study.stats.finding import Values
@@ -104,24 +103,13 @@ def stratified_t_test(
         raise UntestableError("the values don't vary within problems and levels")
     df = variance**2 / (left.variance**2 / left.df + right.variance**2 / right.df)
     error = math.sqrt(variance)
-    p, opposite, interval = t_inference(estimate, error, df, alternative)
     method = "Welch's t test within problems"
-    if margin:
-        p, opposite = tost_p_value(estimate, error, df, margin), None
-        method = f"two one-sided tests (TOST), {method}"
-    return Finding(
-        method=method,
-        p=p,
-        statistic_name="t",
-        statistic=estimate / error,
-        df=(df,),
-        estimate=estimate,
+    finding = coefficient_test(estimate, error, df, method, alternative, margin)
+    return replace(
+        finding,
         estimate_of="difference of means, averaged over these problems",
-        interval=interval,
-        bounds=interval,
         effect_name="Cohen's d",
         effect_size=estimate / sd if sd else None,
-        p_opposite=opposite,
     )
 
 
