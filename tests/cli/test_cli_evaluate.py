@@ -316,11 +316,11 @@ def test_of_a_dump_the_innermost_frames_are_shown():
     frames = [f'  File "/p/m.py", line {number} in f' for number in range(30)]
     frames.insert(1, '  File "/v/site-packages/q.py", line 1 in g')
     lines = ["pytest died", "Current thread 0x1 (most recent call first):", *frames]
-    shown = "\n".join(verdicts._telling_lines(lines))
+    shown = "\n".join(verdicts._select_lines(lines))
     assert "line 0 in f" in shown
     assert "line 29 in f" not in shown
     assert "site-packages" not in shown
-    assert verdicts._telling_lines(frames)[-1] == frames[-1]
+    assert verdicts._select_lines(frames)[-1] == frames[-1]
 
 
 def test_a_pass_by_tests_alone_is_told_for_what_it_is(show):

@@ -178,7 +178,7 @@ def test_no_line_of_a_table_is_too_long(show, columns):
 
 
 def test_in_a_pipe_the_rule_is_as_wide_as_the_table(show):
-    rows = [verdicts.row_of(each) for each in (judged(), rejected(message="x" * 150))]
+    rows = [verdicts.make_row(each) for each in (judged(), rejected(message="x" * 150))]
     header, rule, *lines = ["".join(line[:3]) for line in verdict_rows.lay_out(rows, None)]
     widest = max(map(cell_width, lines))
     assert widest > 150
@@ -191,7 +191,7 @@ def test_without_anything_timed_the_table_is_as_before(show):
 
 
 def test_only_the_verdict_has_its_colour(monkeypatch):
-    rows = [verdicts.row_of(judged(measurement=measured(SLOWER, estimate(0.9, 0.8, 0.95))))]
+    rows = [verdicts.make_row(judged(measurement=measured(SLOWER, estimate(0.9, 0.8, 0.95))))]
     for width in (80, 200):
         before, verdict, after, color = list(verdict_rows.lay_out(rows, width))[2]
         assert (verdict.strip(), color) == ("slower", "red")
@@ -205,7 +205,7 @@ def test_only_the_verdict_has_its_colour(monkeypatch):
 
 def test_the_most_memory_counts_and_one_that_inherits_has_no_time_of_its_own():
     found = measured(timings=(timing(peak_rss_mb=Pair(30, 90)),))
-    row = verdicts.row_of(judged(measurement=found).inherited_by("twin.diff"))
+    row = verdicts.make_row(judged(measurement=found).inherited_by("twin.diff"))
     assert (row.memory, row.timing, row.time, row.sessions) == ("90 MB", "", "", "6")
 
 

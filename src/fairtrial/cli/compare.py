@@ -1,4 +1,4 @@
-"""`fairtrial compare`: two versions in, which is faster out."""
+"""`fairtrial compare`: time one candidate against another."""
 
 from __future__ import annotations
 
@@ -67,9 +67,9 @@ def command(
     A and B are diffs or folders, as for `evaluate`, or the word `base`. Both are checked first.
     Exit code 0 means that both were judged, whatever came of it.
     """
-    loaded, doubts = read_problem(problem)
+    loaded, warnings = read_problem(problem)
     check_timing_options(samples, plot, instructions=instructions)
-    warn(doubts)
+    warn(warnings)
     settings = ArenaSettings(
         unsandboxed=unsandboxed,
         instructions=instructions,
@@ -84,15 +84,19 @@ def command(
     work = partial(
         compare_candidates, loaded, first, second, settings=settings, timed=show_progress
     )
-    found = run_interruptible(work)
-    if found.measurement is not None:
-        measured = {f"{found.second.name} against {found.first.name}": found.measurement}
+    comparison = run_interruptible(work)
+    if comparison.measurement is not None:
+        measured = {
+            f"{comparison.second.name} against {comparison.first.name}": comparison.measurement
+        }
         save_timings(measured, samples, plot, loaded.min_effect)
     if as_json:
-        print_json(found.as_dict())
+        print_json(comparison.as_dict())
     else:
-        _print(found)
-    rejections = [each.rejection for each in (found.first, found.second) if each.rejection]
+        _print_comparison(comparison)
+    rejections = [
+        side.rejection for side in (comparison.first, comparison.second) if side.rejection
+    ]
     if any(rejection.reason == Reason.EVALUATOR for rejection in rejections):
         if as_json:
             return LabError.exit_code
@@ -100,17 +104,17 @@ def command(
     return 0
 
 
-def _print(found: Comparison) -> None:
-    names = [shown_name(each.name) for each in (found.second, found.first)]
-    if found.measurement is None:
-        print_verdicts([found.first, found.second])
+def _print_comparison(comparison: Comparison) -> None:
+    names = [shown_name(side.name) for side in (comparison.second, comparison.first)]
+    if comparison.measurement is None:
+        print_verdicts([comparison.first, comparison.second])
     else:
-        measured = found.measurement
+        measured = comparison.measurement
         verdict = verdict_text(measured.verdict, measured.estimate)
         click.echo(style(f"{names[0]} against {names[1]}: {verdict}", bold=True))
         for line in remark_lines(measured):
             click.echo(line)
-    for text in summarize_audit(found.adequacy):
+    for text in summarize_audit(comparison.adequacy):
         print_wrapped(text)
-    for text in found.notes:
+    for text in comparison.notes:
         print_wrapped(f"note: {on_one_line(text, LONGEST_NOTE)}", "", "  ")

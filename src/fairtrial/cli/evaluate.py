@@ -1,4 +1,4 @@
-"""`fairtrial evaluate`: candidates in, a verdict for each out."""
+"""`fairtrial evaluate`: judge code candidates against their base."""
 
 from __future__ import annotations
 
@@ -99,14 +99,14 @@ def command(
 
     Exit code 0 means that all candidates were judged, whatever the verdicts.
     """
-    loaded, doubts = read_problem(problem)
+    loaded, warnings = read_problem(problem)
     read = read_candidates(candidates)
     if instructions and check_only:
         message = "--instructions counts for candidates that are timed, and --check-only times none"
         raise StudyError(Mistake((), message, "leave one of them out"))
     check_timing_options(samples, plot, instructions=instructions)
-    warn(doubts)
-    display = make_display([each.name for each in read], is_silent=as_json)
+    warn(warnings)
+    display = make_display([candidate.name for candidate in read], is_silent=as_json)
     settings = ArenaSettings(
         unsandboxed=unsandboxed,
         warm=not cold,
@@ -134,7 +134,7 @@ def command(
         print_evaluation(evaluation)
     if evaluation.kept is not None:
         note(f"the slots are in {shown_path(evaluation.kept)}; `fairtrial clean` removes them")
-    try:  # the verdicts are told: no file that can't be written costs them
+    try:  # after the verdicts, which a file that can't be written must not cost
         save_timings(evaluation.measurements, samples, plot, loaded.min_effect)
     except (FairtrialError, OSError) as error:
         if not as_json:
@@ -145,27 +145,27 @@ def command(
         return 0
     if as_json:  # one document is all that is printed, and it says the same
         return LabError.exit_code
-    raise LabError(_tell_unjudged(evaluation))
+    raise LabError(_describe_unjudged(evaluation))
 
 
 def _print_known(error: BaseException, display: EvaluationProgress) -> int:
-    """One document that holds what was judged until then, and what ended it."""
-    told = str(error) or "interrupted"
-    known = [judgement_as_dict(each) for each in display.judged]
-    print_json({"ok": False, "error": told, "mistakes": [], "candidates": known})
+    """Print what was judged before an error as one JSON document; return the exit code."""
+    message = str(error) or "interrupted"
+    known = [judgement_as_dict(judgement) for judgement in display.judged]
+    print_json({"ok": False, "error": message, "mistakes": [], "candidates": known})
     if isinstance(error, FairtrialError):
         return error.exit_code
     return LabError.exit_code if isinstance(error, OSError) else INTERRUPTED
 
 
-def _tell_unjudged(evaluation: Evaluation) -> str:
-    """How many could not be judged, and what was left of whom."""
-    lost = [each for each in evaluation.judgements if each.is_unjudged]
-    untimed = sum(each.basis != Basis.NOTHING for each in lost)
-    told = f"{len(lost)} of {count(len(evaluation.judgements), 'candidate')} could not be judged"
+def _describe_unjudged(evaluation: Evaluation) -> str:
+    """Return how many candidates could not be judged, and how many of these passed the checks."""
+    lost = [judgement for judgement in evaluation.judgements if judgement.is_unjudged]
+    untimed = sum(judgement.basis != Basis.NOTHING for judgement in lost)
+    text = f"{len(lost)} of {count(len(evaluation.judgements), 'candidate')} could not be judged"
     if untimed:
-        told += f" ({untimed} passed the checks and could not be timed)"
-    return f"{told}, through no fault of theirs; see above"
+        text += f" ({untimed} passed the checks and could not be timed)"
+    return f"{text}, through no fault of theirs; see above"
 
 
 def _evaluate(

@@ -19,7 +19,7 @@ from fairtrial.cli.event_text import describe_event
 from fairtrial.cli.live_display import Canvas, CurrentActivity, can_draw
 from fairtrial.cli.output import count, note
 from fairtrial.cli.verdict_rows import Row, lay_out
-from fairtrial.cli.verdict_text import count_verdicts, row_of, shown_name
+from fairtrial.cli.verdict_text import count_verdicts, make_row, shown_name
 from fairtrial.core import Event
 
 LINES_S = 10.0
@@ -207,7 +207,7 @@ class LiveTable(EvaluationProgress):
     def _row(self, place: int) -> Row:
         judgement = self._judged.get(place)
         if judgement is not None:
-            return row_of(judgement)
+            return make_row(judgement)
         name = shown_name(self._names[place])
         timed = self._timed.get(place)
         if timed is not None:

@@ -1,4 +1,4 @@
-"""What the clock said, as people read it: ratios with their intervals, and what to make of them."""
+"""Text about measurements: ratios with intervals, recommendations and remarks."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from fairtrial.cli.table import GAP, cell_width, cut_cell, pad_cell
 from fairtrial.core import on_one_line
 
 FEWEST, MOST = LOOKS[0], LOOKS[-1]
-"""Sessions without which there is no interval, and after which no more are run."""
+"""The fewest sessions that give an interval, and the most that are run."""
 LONGEST_NAME, SHORTEST_NAME, LONGEST_NOTE = 40, 10, 2_000
-OTHER_STORY = 0.05
-"""By how much CPU time has to differ from the clock on the wall to be mentioned, as a share."""
+CPU_DIFFERENCE = 0.05
+"""How far CPU time must differ from wall time to be mentioned, as a share."""
 SLOW_START, MUCH_OUTSIDE, MORE_MEMORY = 1.1, 0.1, 1.1
-"""From where on start-up, work outside of samples and memory are mentioned."""
+"""The ratios from which start-up, work outside of samples and memory are mentioned."""
 SAME_COUNT = 0.01
-"""Where other things lie in memory, counts of the same code may differ by about as much."""
+"""Instruction counts of equal code differ by about this much, since memory layouts differ."""
 OUT_OF_RACE = "out of the race"
-"""How the note on a candidate begins that can't win any more."""
+"""The beginning of the note on a candidate that was eliminated from a race."""
 COLORS = {
     Verdict.PASSED: "green",
     Verdict.FASTER: "green",
@@ -49,62 +49,63 @@ COLORS = {
 
 
 def percent_text(share: float) -> str:
-    """`2 %`, `1.3 %`, `0.25 %`."""
+    """Return a share as a percentage: `2 %`, `1.3 %`, `0.25 %`."""
     return f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.0f} %"
 
 
 def verdict_text(verdict: Verdict, estimate: Estimate | None) -> str:
-    """The verdict as it has to be worded: with its interval, and never "no difference"."""
+    """Return a verdict with its interval; equivalence is never worded as "no difference"."""
     if estimate is None:
         return verdict.value
-    told = estimate_text(estimate)
+    ratio = estimate_text(estimate)
     if verdict != Verdict.EQUIVALENT:
-        return f"{verdict.value}, {told}"
+        return f"{verdict.value}, {ratio}"
     if estimate.low > 1:
-        return f"equivalent (tiny gain, {told})"
+        return f"equivalent (tiny gain, {ratio})"
     if estimate.high < 1:
-        return f"equivalent (tiny loss, {told})"
+        return f"equivalent (tiny loss, {ratio})"
     most = max(estimate.high - 1, 1 - estimate.low)
-    return f"equivalent (a difference is below {percent_text(most)}, {told})"
+    return f"equivalent (a difference is below {percent_text(most)}, {ratio})"
 
 
 def outlook_text(measurement: Measurement) -> str:
-    """What more sessions would show; for measurements without a verdict."""
-    estimate, had = measurement.estimate, replicates(measurement)
+    """Return what more sessions could show, for a measurement that is undecided."""
+    estimate, sessions = measurement.estimate, replicates(measurement)
     if estimate is None:
-        text = f"{count(had, 'session')}, and an interval takes {FEWEST}"
-        if not (had and measurement.seconds):
+        text = f"{count(sessions, 'session')}, and an interval takes {FEWEST}"
+        if not (sessions and measurement.seconds):
             return text
-        return f"{text}: about {rough_seconds(FEWEST * measurement.seconds / had)} (budget_s)"
-    seen = _visible(estimate)
-    told = (
-        f"after {had} sessions a change below about {percent_text(seen)} can't be told from noise"
+        return f"{text}: about {rough_seconds(FEWEST * measurement.seconds / sessions)} (budget_s)"
+    effect = _detectable_effect(estimate)
+    limit = (
+        f"after {sessions} sessions a change below about {percent_text(effect)} can't be told "
+        "from noise"
     )
-    if had >= MOST:
-        return f"{told}, and more are not run; `fairtrial aa` says how noisy this machine is"
-    more = MOST / had
-    text = f"{told}; with {MOST} sessions"
+    if sessions >= MOST:
+        return f"{limit}, and more are not run; `fairtrial aa` says how noisy this machine is"
+    more = MOST / sessions
+    text = f"{limit}; with {MOST} sessions"
     if measurement.seconds:
         text += f", about {rough_seconds(more * measurement.seconds)} (budget_s)"
-    return f"{text}, one of about {percent_text(seen / math.sqrt(more))} could be seen"
+    return f"{text}, one of about {percent_text(effect / math.sqrt(more))} could be seen"
 
 
-def _visible(estimate: Estimate) -> float:
-    """The smallest effect that such an interval could tell from none, as a share."""
+def _detectable_effect(estimate: Estimate) -> float:
+    """Return the smallest effect that an interval of this width could show, as a share."""
     if not (estimate.low > 0 and math.isfinite(estimate.high)):
         return 1.0
     return math.expm1(math.log(estimate.high / estimate.low) / 2)
 
 
 def rough_seconds(seconds: float) -> str:
-    """`8 s`, `3 min`, `2 h`."""
+    """Return a duration in one unit: `8 s`, `3 min`, `2 h`."""
     if seconds < 100:
         return f"{seconds:.0f} s" if seconds >= 2 else f"{seconds:.1f} s"
     return f"{seconds / 60:.0f} min" if seconds < 6_000 else f"{seconds / 3_600:.1f} h"
 
 
 def replicates(measurement: Measurement) -> int:
-    """How many sessions of each benchmark there are."""
+    """Return the number of sessions that every benchmark has."""
     if measurement.estimate is not None:
         return measurement.estimate.sessions
     numbers: dict[str, set[int]] = {}
@@ -114,33 +115,33 @@ def replicates(measurement: Measurement) -> int:
 
 
 def timed_memory_mb(measurement: Measurement) -> float:
-    """The most memory the candidate held while it was timed; 0 where that isn't known."""
+    """Return the candidate's peak memory while it was timed; 0 if unknown."""
     pairs = [timing.peak_rss_mb for timing in measurement.timings]
     return max((pair.candidate for pair in pairs if pair is not None), default=0.0)
 
 
 def advice(measurement: Measurement) -> tuple[str, str]:
-    """Whether to take the candidate, and why or why not."""
-    told = verdict_text(measurement.verdict, measurement.estimate)
+    """Return the recommendation on a candidate, and its reason."""
+    reason = verdict_text(measurement.verdict, measurement.estimate)
     if measurement.adopt:
         again = ", measured again in fresh sessions" if measurement.is_confirmed else ""
-        return "adopt", f"{told}{again}"
+        return "adopt", f"{reason}{again}"
     if measurement.vetoes:
-        return "don't adopt", f"{told}, but: {'; '.join(measurement.vetoes)}"
+        return "don't adopt", f"{reason}, but: {'; '.join(measurement.vetoes)}"
     if measurement.verdict == Verdict.FASTER:
-        told += ": less than the smallest effect of interest"
+        reason += ": less than the smallest effect of interest"
     if measurement.verdict == Verdict.INCONCLUSIVE and not has_lost(measurement):
-        return "not decided", f"{told}: {outlook_text(measurement)}"
-    return "don't adopt", told
+        return "not decided", f"{reason}: {outlook_text(measurement)}"
+    return "don't adopt", reason
 
 
 def has_lost(measurement: Measurement) -> bool:
-    """Whether it has few sessions because others were better, not for want of time."""
+    """Return whether a candidate has few sessions because it was eliminated from a race."""
     return any(note.startswith(OUT_OF_RACE) for note in measurement.notes)
 
 
 def measurement_lines(measurement: Measurement) -> Iterator[str]:
-    """All that is to be said of a candidate that was timed, folded, with colors."""
+    """Yield wrapped, colored lines about a candidate that was timed."""
     label, why = advice(measurement)
     color = {"adopt": "green", "don't adopt": "red"}.get(label, "yellow")
     folded = fold(f"{label}: {on_one_line(why, LONGEST_NOTE)}", "  ", "    ")
@@ -149,21 +150,22 @@ def measurement_lines(measurement: Measurement) -> Iterator[str]:
 
 
 def remark_lines(measurement: Measurement) -> Iterator[str]:
-    """The same without what to do: benchmark by benchmark, and what else is to be said."""
+    """Yield the lines of each benchmark and all remarks, without a recommendation."""
     if len(measurement.timings) > 1:
         yield from benchmark_lines(measurement.timings)
-    for remark in dict.fromkeys(_remarks(measurement)):  # each once
+    for remark in dict.fromkeys(_remarks(measurement)):  # without repetitions
         yield fold(on_one_line(remark, LONGEST_NOTE), "  ", "    ")
 
 
 def benchmark_lines(timings: Sequence[Timing]) -> Iterator[str]:
-    """A line for each benchmark: verdict, ratio with interval, how long the base takes."""
-    ratios = [estimate_text(each.estimate) or "too few sessions" for each in timings]
-    bases = [f"base {seconds_text(each.base_s)}" if each.base_s else "" for each in timings]
-    verdicts, speeds = (max(map(len, each)) for each in ([t.verdict for t in timings], ratios))
+    """Yield one line per benchmark: verdict, ratio with interval, time of the base."""
+    ratios = [estimate_text(timing.estimate) or "too few sessions" for timing in timings]
+    bases = [f"base {seconds_text(timing.base_s)}" if timing.base_s else "" for timing in timings]
+    columns = ([timing.verdict for timing in timings], ratios)
+    verdicts, speeds = (max(map(len, column)) for column in columns)
     taken = len("    ") + verdicts + speeds + max(map(len, bases)) + 3 * len(GAP)
     longest = max(min(shutil.get_terminal_size().columns - taken, LONGEST_NAME), SHORTEST_NAME)
-    names = [cut_cell(on_one_line(each.benchmark, 400), longest) for each in timings]
+    names = [cut_cell(on_one_line(timing.benchmark, 400), longest) for timing in timings]
     width = max(map(cell_width, names))
     for timing, name, ratio, base in zip(timings, names, ratios, bases, strict=True):
         verdict = style(timing.verdict.value.ljust(verdicts), fg=COLORS[timing.verdict])
@@ -172,33 +174,33 @@ def benchmark_lines(timings: Sequence[Timing]) -> Iterator[str]:
 
 
 def _remarks(measurement: Measurement) -> Iterator[str]:
-    """What else speaks for or against believing it, or taking it."""
+    """Yield remarks on a measurement and its benchmarks."""
     if measurement.is_confirmed and not measurement.adopt:
         yield "it led the race and was measured again: only the fresh sessions count here"
     for timing in measurement.timings:
-        of = f"{timing.benchmark}: " if len(measurement.timings) > 1 else ""
-        told = [each for each in measurement.vetoes if each.startswith(timing.benchmark)]
-        for remark in _timing_remarks(timing, " ".join(told)):
-            yield of + remark
+        prefix = f"{timing.benchmark}: " if len(measurement.timings) > 1 else ""
+        vetoes = [veto for veto in measurement.vetoes if veto.startswith(timing.benchmark)]
+        for remark in _timing_remarks(timing, " ".join(vetoes)):
+            yield prefix + remark
         for check in measurement.total_checks:  # vetoes and notes say the rest
             is_own = check.benchmark == timing.benchmark
             if is_own and check.verdict == TotalVerdict.CONFIRMED:
-                yield of + describe_total_check(check)
-        yield from (f"note: {of}{each}" for each in timing.notes)
-    yield from (f"note: {each}" for each in measurement.notes)
+                yield prefix + describe_total_check(check)
+        yield from (f"note: {prefix}{note}" for note in timing.notes)
+    yield from (f"note: {note}" for note in measurement.notes)
 
 
 def _timing_remarks(timing: Timing, vetoes: str) -> Iterator[str]:
-    """What a benchmark's figures say, unless its vetoes and notes have said it."""
+    """Yield remarks on the figures of a benchmark that its vetoes and notes don't mention."""
     if timing.instructions is not None:
         yield instructions_text(timing.instructions)
     if totals := totals_text(timing):
         yield totals
     if timing.slow_inputs and "slower on" not in vetoes:
         yield f"slower on {name_inputs(timing.slow_inputs)}"
-    other = other_story(timing)
-    if other and not any("CPU" in each for each in timing.notes):
-        yield other
+    difference = cpu_text(timing)
+    if difference and not any("CPU" in note for note in timing.notes):
+        yield difference
     if timing.startup is not None and timing.startup >= SLOW_START and "start" not in vetoes:
         pays = "" if timing.pays_after is None else f"; it pays after {timing.pays_after:,} calls"
         yield f"start-up takes {timing.startup:.2f} times as long as the base's{pays}"
@@ -224,7 +226,7 @@ def totals_text(timing: Timing) -> str:
 
 
 def instructions_text(pair: Pair) -> str:
-    """`instructions: 1.32x fewer (4,100,000, the base 5,412,000)`."""
+    """Return instruction counts: `instructions: 1.32x fewer (4,100,000, the base 5,412,000)`."""
     ratio = pair.base / pair.candidate
     figures = f"({pair.candidate:,.0f}, the base {pair.base:,.0f})"
     if abs(math.log(ratio)) < SAME_COUNT:
@@ -233,22 +235,24 @@ def instructions_text(pair: Pair) -> str:
     return f"instructions: {ratio_text(times)} {word} {figures}"
 
 
-def other_story(timing: Timing) -> str:
-    """What CPU time says where it says something else than the clock on the wall."""
+def cpu_text(timing: Timing) -> str:
+    """Return how CPU time differs from wall time; empty if it doesn't."""
     cpu, estimate = timing.cpu_ratio, timing.estimate
     if cpu is None or estimate is None or cpu <= 0 or estimate.low <= cpu <= estimate.high:
         return ""
-    if abs(math.log(cpu / estimate.ratio)) < OTHER_STORY:
+    if abs(math.log(cpu / estimate.ratio)) < CPU_DIFFERENCE:
         return ""
-    told = f"by CPU time it is {ratio_text(cpu)}, by the clock on the wall "
-    told += point_text(estimate)
+    ratios = f"by CPU time it is {ratio_text(cpu)}, by the clock on the wall "
+    ratios += point_text(estimate)
     if cpu < estimate.ratio:
-        return f"{told}: several cores at once, less waiting or other programs make the difference"
-    return f"{told}: waiting, or other programs, make the difference"
+        return (
+            f"{ratios}: several cores at once, less waiting or other programs make the difference"
+        )
+    return f"{ratios}: waiting, or other programs, make the difference"
 
 
 def print_measurement(name: str, measurement: Measurement) -> None:
-    """A candidate that was timed, under its name."""
+    """Print what is known of a candidate that was timed, under its name."""
     click.echo(f"\n{style(name, bold=True)}")
     for line in measurement_lines(measurement):
         click.echo(line)

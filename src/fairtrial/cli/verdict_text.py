@@ -1,4 +1,4 @@
-"""Verdicts as people see them: a table with a row for each candidate, and the details."""
+"""Text about evaluations: the table of verdicts, details of rejections, and a summary."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ from fairtrial.core import on_one_line
 
 MOST_FAILURES = 3
 MOST_LINES = 8
-"""How much of each rejection is shown; --json prints more of it."""
+"""How many failures and lines of each rejection are shown; --json prints more."""
 LONGEST_NAME, LONGEST_WHY, LONGEST_PART, LONGEST_NOTE = 40, 400, 1_000, 2_000
 MOST_CHOSEN = 5
 LEAST_IDLE_S = 0.1
 INNERMOST_FIRST = "(most recent call first)"
 
 
-def row_of(judgement: Judgement) -> Row:
-    """A candidate that has its verdict."""
-    taken = f"{judgement.check_s:.1f} s" if judgement.check_s else ""
+def make_row(judgement: Judgement) -> Row:
+    """Return the row of a judged candidate in the table of verdicts."""
+    check_time = f"{judgement.check_s:.1f} s" if judgement.check_s else ""
     row = Row(
         shown_name(judgement.name),
         judgement.verdict.value,
-        _why(judgement),
-        taken,
+        _explain(judgement),
+        check_time,
         COLORS[judgement.verdict],
     )
     peak_mb, timed = judgement.peak_rss_mb, judgement.measurement
@@ -65,11 +65,11 @@ def row_of(judgement: Judgement) -> Row:
 
 
 def shown_name(name: str) -> str:
-    """A candidate's name, short enough; names often differ in their last letters only."""
+    """Return a candidate's name, shortened in its middle."""
     return cut_cell(on_one_line(name, 10 * LONGEST_NAME), LONGEST_NAME)
 
 
-def _why(judgement: Judgement) -> str:
+def _explain(judgement: Judgement) -> str:
     parts = []
     timed = judgement.measurement
     if judgement.duplicate_of is not None:
@@ -87,10 +87,12 @@ def _why(judgement: Judgement) -> str:
 
 
 def print_verdicts(judgements: Sequence[Judgement]) -> None:
-    """The table; as wide as the terminal, and without one a line for each candidate."""
+    """Print the table of verdicts, as wide as the terminal; elsewhere one line per candidate."""
     is_known = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal()
     width = shutil.get_terminal_size().columns if is_known else None
-    for number, line in enumerate(lay_out([row_of(each) for each in judgements], width)):
+    for number, line in enumerate(
+        lay_out([make_row(judgement) for judgement in judgements], width)
+    ):
         before, verdict, after, color = line
         if number == 0:
             click.echo(style(before + verdict + after, bold=True))
@@ -100,7 +102,7 @@ def print_verdicts(judgements: Sequence[Judgement]) -> None:
 
 
 def print_evaluation(evaluation: Evaluation) -> None:
-    """The verdicts and, for each candidate, what it did wrong or what the clock said of it."""
+    """Print the verdicts, the failures and measurements of each candidate, and a summary."""
     judgements = evaluation.judgements
     if judgements:
         print_verdicts(judgements)
@@ -113,16 +115,16 @@ def print_evaluation(evaluation: Evaluation) -> None:
             print_measurement(shown_name(judgement.name), judgement.measurement)
     if judgements:
         click.echo()
-    for text in (*_sum_up(evaluation), *summarize_audit(evaluation.adequacy)):
+    for text in (*_summarize(evaluation), *summarize_audit(evaluation.adequacy)):
         print_wrapped(text)
     for text in evaluation.notes:
         print_wrapped(f"note: {on_one_line(text, LONGEST_NOTE)}", "", "  ")
 
 
 def _print_details(name: str, rejection: Rejection) -> None:
-    """What failed, unless the table has said all of it."""
+    """Print the failures of a rejected candidate, unless the table contains them."""
     failures = rejection.failures
-    if all(_is_told(each, rejection.message) for each in failures):
+    if all(_is_contained(failure, rejection.message) for failure in failures):
         return
     click.echo(f"\n{style(shown_name(name), bold=True)}")
     for failure in failures[:MOST_FAILURES]:
@@ -137,8 +139,11 @@ def _print_details(name: str, rejection: Rejection) -> None:
         click.echo(f"  ... and {more:,} more failure{'' if more == 1 else 's'}{further}")
 
 
-def _is_told(failure: Failure, text: str) -> bool:
-    """Whether a text has all that there is to know of a failure; `changed: ` may lead it."""
+def _is_contained(failure: Failure, text: str) -> bool:
+    """Return whether a text contains the message of a failure that has no differences.
+
+    The message may begin with a prefix such as `changed: `.
+    """
     message = failure.message
     inner = message.partition(": ")[2] or message
     return not failure.differences and (message in text or inner in text)
@@ -150,38 +155,38 @@ def _detail(failure: Failure) -> Iterator[str]:
         parts = (difference.where, difference.expected, difference.actual)
         where, expected, actual = (on_one_line(part, LONGEST_PART) for part in parts)
         yield fold(f"{where}: expected {expected}, got {actual}", "      ", "        ")
-    for line in _telling_lines(failure.message.strip().splitlines()):
+    for line in _select_lines(failure.message.strip().splitlines()):
         line = re.sub(r"(?<=\S)\s{3,}", "  ", line.rstrip())  # as wide as pytest's own terminal
         yield _fit(f"      {on_one_line(line, LONGEST_WHY)}".rstrip())
 
 
 def _fit(line: str) -> str:
-    """A line of others', as it is but on a terminal that is too narrow for it."""
+    """Return a line of output, wrapped if a terminal is too narrow for it."""
     if not sys.stdout.isatty() or len(line) <= shutil.get_terminal_size().columns:
         return line
     indent = " " * (len(line) - len(line.lstrip()))
     return fold(line.lstrip(), indent, indent + "  ")
 
 
-def _telling_lines(lines: list[str]) -> list[str]:
-    """The last ones, or the first where a traceback has its innermost frame on top."""
+def _select_lines(lines: list[str]) -> list[str]:
+    """Return the last lines, or the first of a traceback that has its innermost frame on top."""
     for number, line in enumerate(lines):
         if line.endswith(f"{INNERMOST_FIRST}:"):
-            frames = [each for each in lines[number:] if "/site-packages/" not in each]
+            frames = [frame for frame in lines[number:] if "/site-packages/" not in frame]
             return frames[:MOST_LINES]
     return lines[-MOST_LINES:]
 
 
-def _sum_up(evaluation: Evaluation) -> Iterator[str]:
-    """`3 passed, 2 rejected (base ..., sandbox: ...)`."""
+def _summarize(evaluation: Evaluation) -> Iterator[str]:
+    """Yield the sentences below the table: counts, recommendation, weak bases."""
     counts = count_verdicts(evaluation.judgements)
     text = counts or "the base holds; there were no candidates"
     yield f"{text} (base {evaluation.base[:12]}, sandbox: {evaluation.sandbox})"
-    yield from _sum_up_timing(evaluation.judgements)
+    yield from _summarize_timing(evaluation.judgements)
     weak = [
-        each.basis
-        for each in evaluation.judgements
-        if each.rejection is None and each.basis in (Basis.TESTS, Basis.EXIT_STATUS)
+        judgement.basis
+        for judgement in evaluation.judgements
+        if judgement.rejection is None and judgement.basis in (Basis.TESTS, Basis.EXIT_STATUS)
     ]
     if weak:
         yield (
@@ -191,36 +196,40 @@ def _sum_up(evaluation: Evaluation) -> Iterator[str]:
         )
 
 
-def _sum_up_timing(judgements: Sequence[Judgement]) -> Iterator[str]:
-    """Whom to take, and how long the host stood idle to find that out."""
-    timed = [each for each in judgements if each.measurement and each.duplicate_of is None]
+def _summarize_timing(judgements: Sequence[Judgement]) -> Iterator[str]:
+    """Yield the candidates to adopt, the confidence of intervals, and the time spent waiting."""
+    timed = [
+        (judgement.name, judgement.measurement)
+        for judgement in judgements
+        if judgement.measurement and judgement.duplicate_of is None
+    ]
     if not timed:
         return
     chosen = sorted(
         (
-            (measured.is_confirmed, found.ratio, f"{shown_name(each.name)} ({point_text(found)})")
-            for each in timed
-            if (measured := each.measurement) and measured.adopt and (found := measured.estimate)
+            (measured.is_confirmed, estimate.ratio, f"{shown_name(name)} ({point_text(estimate)})")
+            for name, measured in timed
+            if measured.adopt and (estimate := measured.estimate)
         ),
         reverse=True,
     )
     if chosen:
         names = [name for _, _, name in chosen]
-        yield from _tell_chosen(names, has_winner=chosen[0][0] or len(chosen) == 1)
+        yield from _describe_chosen(names, has_winner=chosen[0][0] or len(chosen) == 1)
     else:
         yield f"{count(len(timed), 'candidate')} timed, none to be adopted."
-    estimates = [each.measurement.estimate for each in timed if each.measurement]
-    shares = sorted({f"{100 * each.confidence:.3g} %" for each in estimates if each})
+    estimates = [measured.estimate for _, measured in timed if measured.estimate]
+    shares = sorted({f"{100 * estimate.confidence:.3g} %" for estimate in estimates})
     if shares:
         raced = "; the surer ones are of a race and hold all at once" if len(shares) > 1 else ""
         yield f"Intervals are of {' and '.join(shares)}{raced}."
-    idle_s = sum(each.measurement.waited_s for each in timed if each.measurement)
+    idle_s = sum(measured.waited_s for _, measured in timed)
     if idle_s >= LEAST_IDLE_S:
         yield f"The host stood idle for {idle_s:.1f} s so that timing had it to itself."
 
 
-def _tell_chosen(names: Sequence[str], *, has_winner: bool) -> Iterator[str]:
-    """The one to take; of others only what was measured: each for itself, against the base."""
+def _describe_chosen(names: Sequence[str], *, has_winner: bool) -> Iterator[str]:
+    """Yield which candidates to adopt; all were measured against the base only."""
     if has_winner:
         yield f"To be adopted: {names[0]}."
         names = names[1:]
@@ -232,6 +241,6 @@ def _tell_chosen(names: Sequence[str], *, has_winner: bool) -> Iterator[str]:
 
 
 def count_verdicts(judgements: Sequence[Judgement]) -> str:
-    """`3 passed, 2 rejected`."""
+    """Return the number of candidates by verdict: `3 passed, 2 rejected`."""
     verdicts = [judgement.verdict for judgement in judgements]
-    return ", ".join(f"{verdicts.count(each)} {each}" for each in Verdict if each in verdicts)
+    return ", ".join(f"{verdicts.count(kind)} {kind}" for kind in Verdict if kind in verdicts)
