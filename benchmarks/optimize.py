@@ -44,7 +44,7 @@ from fairtrial.arena import (
 )
 from fairtrial.arena.evaluation import judge_all
 from fairtrial.arena.timing.decision import measure
-from fairtrial.core import ignore_event
+from fairtrial.core.events import ignore_event
 from fairtrial.optimize import Brief, Proposer, Reply, Request, RequestKind
 from fairtrial.optimize.journal import JournalState
 from fairtrial.optimize.lineage import LoopRules

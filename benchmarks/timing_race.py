@@ -14,7 +14,7 @@ from fairtrial.arena import LOOKS, Measurement
 from fairtrial.arena.timing.decision import race
 from fairtrial.arena.timing.stats.autocorrelation import session_look
 from fairtrial.arena.timing.stats.sequential import next_look
-from fairtrial.core import alpha_share
+from fairtrial.core.sequential import alpha_share
 from timing_kit import (
     BASE_PIECES,
     Given,

@@ -18,8 +18,9 @@ from hypothesis import given, strategies as st
 from fairtrial.arena import Benchmark, Check, CodeProblem, load_problem, problem_schema
 from fairtrial.arena.model.problem import resolve_paths
 from fairtrial.cli.schema import command as schema_command
-from fairtrial.core import Mistake, StudyError, StudyWarning, build_record, dump_record, field_types
-from fairtrial.core.fields import field_docs
+from fairtrial.core import Mistake, StudyError, build_record, dump_record
+from fairtrial.core.documents import StudyWarning
+from fairtrial.core.fields import field_docs, field_types
 from fairtrial.sandbox import Limits
 from fairtrial.study import load_study
 

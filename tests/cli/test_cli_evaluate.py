@@ -42,11 +42,8 @@ from fairtrial.cli import (
     verdict_text as verdicts,
 )
 from fairtrial.cli.table import cell_width
-from fairtrial.core import (
-    LabError,
-    Phase,
-    PhaseStarted,
-)
+from fairtrial.core import LabError
+from fairtrial.core.events import Phase, PhaseStarted
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs/evaluating.md").read_text("utf-8")

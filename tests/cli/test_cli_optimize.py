@@ -21,7 +21,8 @@ from optimize_kit import (
 from fairtrial import OutcomeSpec, Study, run_study
 from fairtrial.cli import optimize
 from fairtrial.cli.optimize_errors import explain_failure
-from fairtrial.core import StudyError, ignore_event
+from fairtrial.core import StudyError
+from fairtrial.core.events import ignore_event
 from fairtrial.optimize import Brief, Proposer
 from fairtrial.optimize.journal import JournalState
 from fairtrial.optimize.lineage import LoopRules

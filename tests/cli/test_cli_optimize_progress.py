@@ -25,7 +25,7 @@ from fairtrial.arena import (
 )
 from fairtrial.cli import live_display as live, optimize, optimize_progress as optimizing
 from fairtrial.cli.optimize_errors import explain_failure
-from fairtrial.core import (
+from fairtrial.core.events import (
     HostWaitEnded,
     HostWaitStarted,
     Phase,

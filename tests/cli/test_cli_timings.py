@@ -34,13 +34,8 @@ from fairtrial.cli import (
     verdict_text as verdicts,
 )
 from fairtrial.cli.table import cell_width
-from fairtrial.core import (
-    HostWaitEnded,
-    HostWaitStarted,
-    LabError,
-    Phase,
-    PhaseStarted,
-)
+from fairtrial.core import LabError
+from fairtrial.core.events import HostWaitEnded, HostWaitStarted, Phase, PhaseStarted
 from fairtrial.sandbox import HostFact, HostSurvey
 
 FASTER, SLOWER = Verdict.FASTER, Verdict.SLOWER

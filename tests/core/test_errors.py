@@ -2,7 +2,7 @@
 
 import difflib
 
-from fairtrial.core import Mistake, StudyError, did_you_mean, format_count
+from fairtrial.core import Mistake, StudyError, did_you_mean
 from fairtrial.core.errors import MAX_NAME_CHARS
 
 
@@ -42,11 +42,3 @@ def test_long_names_are_not_compared_which_would_take_minutes(monkeypatch):
     did_you_mean("x" * 5_000, [*names, "short"])
     assert "short" in compared
     assert max(map(len, compared)) <= MAX_NAME_CHARS + 1
-
-
-def test_a_huge_count_is_formatted_as_a_power_of_ten():
-    assert format_count(0) == "0"
-    assert format_count(1_000_000_000) == "1,000,000,000"
-    assert format_count(10**15) == "some 10^15"
-    assert format_count(2**2000) == "some 10^602"
-    assert format_count(10**100_000) == "some 10^100000"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from fairtrial.core import (
+from fairtrial.core.sequential import (
     conditional_power,
     nominal_levels,
     small_sample_levels,

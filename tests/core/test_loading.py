@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from fairtrial.core import Mistake, StudyError, StudyWarning
+from fairtrial.core import Mistake, StudyError
+from fairtrial.core.documents import StudyWarning
 from fairtrial.core.documents.nodes import DEPTH_LIMIT
 from fairtrial.study import LoadedStudy, Study, load_study, read_study
 

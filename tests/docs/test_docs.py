@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from fairtrial import DesignKind, Study, load_study, validate_study
-from fairtrial.core import Record, field_types, plugins
-from fairtrial.core.fields import field_docs
+from fairtrial.core import Record, plugins
+from fairtrial.core.fields import field_docs, field_types
 from fairtrial.study.model import factors, hypotheses as claims, study
 from fairtrial.study.report import outcome_reader
 from fairtrial.study.stats import multiplicity

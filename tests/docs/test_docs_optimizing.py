@@ -14,8 +14,8 @@ from fairtrial import CodeProblem, Study, validate_study
 from fairtrial.arena import Failure, Verdict
 from fairtrial.arena.timing.samples_table import COLUMNS
 from fairtrial.cli.main import cli
-from fairtrial.core import build_record, field_types, plugins
-from fairtrial.core.fields import field_docs
+from fairtrial.core import build_record, plugins
+from fairtrial.core.fields import field_docs, field_types
 from fairtrial.llm import PRICES, PRICES_DATE
 from fairtrial.optimize import (
     Brief,

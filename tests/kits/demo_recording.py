@@ -16,7 +16,7 @@ from pathlib import Path
 from llm_kit import KEY, KEY_VARIABLE, says, serving
 
 from fairtrial.arena import load_problem
-from fairtrial.core import ignore_event
+from fairtrial.core.events import ignore_event
 from fairtrial.optimize import Optimizer
 from fairtrial.optimize.journal import REPLY
 from fairtrial.optimize.proposers.replay import write_records

@@ -37,7 +37,7 @@ from fairtrial.arena.timing.bench import SessionBatch
 from fairtrial.cli import optimize
 from fairtrial.cli.event_text import describe_event
 from fairtrial.cli.main import main
-from fairtrial.core import emit_to_all
+from fairtrial.core.events import emit_to_all
 from fairtrial.optimize import (
     CandidateEntered,
     CandidatePassed,

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from fairtrial.arena import Adequacy, Estimate, Measurement, Reason, Rejection, Verdict
-from fairtrial.core import LabError, Remark
+from fairtrial.core import LabError
+from fairtrial.core.events import Remark
 from fairtrial.optimize import CandidateDropped, confirmation
 
 GOOD = Measurement(Verdict.FASTER, Estimate(2.0, 1.8, 2.2, 6, 0.95), True)

@@ -17,7 +17,8 @@ from fairtrial.arena import (
     Verdict,
     open_arena,
 )
-from fairtrial.core import LabError, ignore_event
+from fairtrial.core import LabError
+from fairtrial.core.events import ignore_event
 from fairtrial.optimize import Proposer, Reply, RequestKind, Usage
 from fairtrial.optimize.confirmation import confirm_winner
 from fairtrial.optimize.journal import read_journal

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from run_kit import make_study, run
 
 from fairtrial import open_results
-from fairtrial.core import format_csv
+from fairtrial.core.table_files import format_csv
 from fairtrial.optimize.candidates_table import COLUMNS, CandidatesTable, candidate_rows, fit
 from fairtrial.study import RunResult, RunStatus, Study, export_tables, render_codebook
 from fairtrial.study.tables.integrity import find_invalid_column, validate_artifacts

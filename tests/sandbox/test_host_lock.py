@@ -22,7 +22,8 @@ import anyio._backends._asyncio  # a child that changed its user may not be able
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from fairtrial.core import HostWaitEnded, HostWaitStarted, LabError
+from fairtrial.core import LabError
+from fairtrial.core.events import HostWaitEnded, HostWaitStarted
 from fairtrial.sandbox import HostLock, host_lock, shared_files
 from fairtrial.sandbox.host_lock import BELL, GATE, MAIN
 

@@ -42,7 +42,7 @@ from fairtrial.arena.timing.stats.sequential import LOOKS, Claim
 from fairtrial.arena.timing.summary import Replicate, replicate_statistics
 from fairtrial.arena.timing.valgrind import find_valgrind
 from fairtrial.arena.timing_phase import timing_rules, with_timing, with_vetoes
-from fairtrial.core import LabError, Mistake, Phase, PhaseStarted, StudyError
+from fairtrial.core import LabError, Mistake, StudyError, events
 
 WORKLOADS = Path(__file__).resolve().parent / "workloads"
 """A small project with benchmarks that is installed with fairtrial."""
@@ -190,9 +190,9 @@ async def compare_candidates(
     async with open_arena(problem, settings=settings) as arena:
         _refuse_untimed(arena.can_time)
         audit_notes = await audit_quickly(arena, settings)
-        settings.emit(PhaseStarted(Phase.BASE_TIMING))
+        settings.emit(events.PhaseStarted(events.Phase.BASE_TIMING))
         async with arena.bench() as bench:
-            settings.emit(PhaseStarted(Phase.PAIR_CHECKS))
+            settings.emit(events.PhaseStarted(events.Phase.PAIR_CHECKS))
             resolved = await arena.resolve_all(candidates)
             first_judgement, second_judgement = await judge_all(
                 arena, candidates, resolved=resolved
@@ -209,7 +209,7 @@ async def compare_candidates(
                     (*arena.notes, *audit_notes, *note),
                     arena.adequacy,
                 )
-            settings.emit(PhaseStarted(Phase.PAIR_TIMING))
+            settings.emit(events.PhaseStarted(events.Phase.PAIR_TIMING))
             rival, changes = resolved
             assert isinstance(rival, Changes)
             assert isinstance(changes, Changes)
@@ -226,7 +226,7 @@ async def compare_candidates(
             except NoRoomError as error:  # the checks' results are reported nevertheless
                 result = untimed(error)
             if valgrind is not None and isinstance(result, Measurement):
-                settings.emit(PhaseStarted(Phase.INSTRUCTION_COUNTS))
+                settings.emit(events.PhaseStarted(events.Phase.INSTRUCTION_COUNTS))
                 timings = {second_judgement.name: (changes, result)}
                 counted = await add_instruction_counts(bench, valgrind, rival, timings)
                 result = counted[second_judgement.name]
@@ -274,9 +274,9 @@ async def check_clock(
     async with open_arena(problem, settings=settings) as arena:
         _refuse_untimed(arena.can_time)
         rules = timing_rules(arena.problem)
-        settings.emit(PhaseStarted(Phase.BASE_TIMING))
+        settings.emit(events.PhaseStarted(events.Phase.BASE_TIMING))
         async with arena.bench() as bench:
-            settings.emit(PhaseStarted(Phase.SELF_TIMING))
+            settings.emit(events.PhaseStarted(events.Phase.SELF_TIMING))
             began = time.monotonic()
             while len(measurements) < comparisons and time.monotonic() - began < most_s:
                 number = len(measurements)

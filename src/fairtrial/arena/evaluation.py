@@ -29,7 +29,7 @@ from fairtrial.arena.timing.bench import Bench
 from fairtrial.arena.timing.instruction_comparison import add_instruction_counts
 from fairtrial.arena.timing.valgrind import Valgrind, find_valgrind
 from fairtrial.arena.timing_phase import TimingPhase
-from fairtrial.core import Mistake, Phase, PhaseStarted, StudyError
+from fairtrial.core import Mistake, StudyError, events
 
 NOT_AUDITED = "checks not audited: whether they reject wrong candidates is not known"
 CandidateSource = Candidate | str | os.PathLike[str]
@@ -148,7 +148,7 @@ async def evaluate_candidates(
             phase = TimingPhase(arena.problem, bench, settings.timing, arena.vetoes)
             judgements = await phase.run(judgements, resolved, judged, timed)
             if valgrind is not None:
-                settings.emit(PhaseStarted(Phase.INSTRUCTION_COUNTS))
+                settings.emit(events.PhaseStarted(events.Phase.INSTRUCTION_COUNTS))
                 judgements = await _count_instructions(bench, valgrind, judgements, resolved)
             notes += bench.notes
         return Evaluation(
@@ -169,7 +169,7 @@ async def audit_quickly(arena: Arena, settings: ArenaSettings) -> tuple[str, ...
     """
     if not settings.audit:
         return (NOT_AUDITED,)
-    settings.emit(PhaseStarted(Phase.AUDIT))
+    settings.emit(events.PhaseStarted(events.Phase.AUDIT))
     return (await audit_arena(arena)).notes
 
 
@@ -179,7 +179,7 @@ async def _opening_bench(arena: Arena, settings: ArenaSettings) -> AsyncIterator
     if settings.timing == "none" or not arena.can_time:
         yield None
         return
-    settings.emit(PhaseStarted(Phase.BASE_TIMING))
+    settings.emit(events.PhaseStarted(events.Phase.BASE_TIMING))
     async with arena.bench() as bench:
         yield bench
 

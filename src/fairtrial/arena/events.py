@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from fairtrial.arena.model.judgements import Judgement
 from fairtrial.arena.model.timings import Estimate
-from fairtrial.core import Event
+from fairtrial.core import events
 
 
 @dataclass(frozen=True, slots=True)
-class CheckStarted(Event):
+class CheckStarted(events.Event):
     """A candidate's checks begin.
 
     candidate_id: the candidate's name, which is unique in an evaluation, or its id in the tree of
@@ -21,7 +21,7 @@ class CheckStarted(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class TimingProgress(Event):
+class TimingProgress(events.Event):
     """A candidate is being timed; emitted between sessions.
 
     candidate_id: the candidate, as in `CheckStarted`
@@ -35,7 +35,7 @@ class TimingProgress(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class CandidateJudged(Event):
+class CandidateJudged(events.Event):
     """A candidate has a judgement: after its checks, or again after its timing.
 
     candidate_id: the candidate, as in `CheckStarted`

@@ -32,7 +32,7 @@ from fairtrial.arena.snapshot.included_paths import find_included
 from fairtrial.arena.snapshot.snapshot import find_top
 from fairtrial.arena.stage import Stage
 from fairtrial.arena.warm_imports import warm_starts
-from fairtrial.core import Phase, PhaseStarted, run_all
+from fairtrial.core import events, run_all
 from fairtrial.sandbox import (
     HostLock,
     Mount,
@@ -71,7 +71,7 @@ async def open_arena(
     interpreter = await probe_interpreter(problem, top)
     included = await find_included(top, problem.include)
     cores = count_cores()
-    settings.emit(PhaseStarted(Phase.SNAPSHOT))
+    settings.emit(events.PhaseStarted(events.Phase.SNAPSHOT))
     async with (
         _clearing_groups(),
         WorktreePool(
@@ -100,7 +100,7 @@ async def open_arena(
             disk_guard=DiskGuard(pool.snapshot.repo.parent),
         )
         accept_stage = await opened.enter_async_context(open_accept_stage(resources))
-        settings.emit(PhaseStarted(Phase.BASE_CHECKS))
+        settings.emit(events.PhaseStarted(events.Phase.BASE_CHECKS))
         checks = await prepare_checks(resources, accept_stage)
         async with warm_starts(resources, checks, is_wanted=settings.warm) as (
             resources,
@@ -109,7 +109,7 @@ async def open_arena(
             rules = PathRules.from_problem(
                 problem, resources.import_roots, find_test_files(resources, checks)
             )
-            settings.emit(PhaseStarted(Phase.CANARY))
+            settings.emit(events.PhaseStarted(events.Phase.CANARY))
             canary_notes = await run_canaries(resources, checks, rules)
             notes = [*pool.notes, *(f"not enforced: {text}" for text in sandbox.shortfalls)]
             for check in checks:

@@ -8,18 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fairtrial.arena.model.problem import CodeProblem
-from fairtrial.core import (
-    Document,
-    Mistake,
-    StudyError,
-    StudyWarning,
-    build_record,
-    detect_format,
-    is_problem,
-    is_study,
-    parse_document,
-    read_text,
-)
+from fairtrial.core import Mistake, StudyError, build_record, documents
 
 _EMPTY_FILE_HINT = "docs/problems.md has one to start from"
 
@@ -33,7 +22,7 @@ def load_problem(path: str | os.PathLike[str], format: str | None = None) -> Cod
     """
     problem, messages = read_problem(path, format)
     for message in messages:
-        warnings.warn(message, StudyWarning, stacklevel=2)
+        warnings.warn(message, documents.StudyWarning, stacklevel=2)
     return problem
 
 
@@ -46,7 +35,7 @@ def read_problem(
     """
     source = os.fspath(path)
     document = _read(path, format)
-    if is_study(document.data):
+    if documents.is_study(document.data):
         hint = "`fairtrial plan` and `fairtrial run` take studies"
         raise StudyError(Mistake((), "this is a study, not a code problem", hint), source=source)
     mistakes: list[Mistake] = []
@@ -63,7 +52,7 @@ def read_problem(
 def is_problem_file(path: str | os.PathLike[str]) -> bool:
     """Return whether a file holds a code problem; False if it can't be read."""
     try:
-        return is_problem(_read(path, None).data)
+        return documents.is_problem(_read(path, None).data)
     except StudyError:
         return False
 
@@ -73,9 +62,11 @@ def locate(path: str | os.PathLike[str], mistakes: Sequence[Mistake]) -> StudyEr
     return StudyError(_read(path, None).locate(mistakes), source=os.fspath(path))
 
 
-def _read(path: str | os.PathLike[str], format: str | None) -> Document:
+def _read(path: str | os.PathLike[str], format: str | None) -> documents.Document:
     try:
-        text = read_text(Path(path), "problem_id")
-        return parse_document(text, format or detect_format(Path(path)), if_empty=_EMPTY_FILE_HINT)
+        text = documents.read_text(Path(path), "problem_id")
+        return documents.parse_document(
+            text, format or documents.detect_format(Path(path)), if_empty=_EMPTY_FILE_HINT
+        )
     except StudyError as error:
         raise StudyError(error.mistakes, source=os.fspath(path)) from None

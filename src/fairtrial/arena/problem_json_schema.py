@@ -9,42 +9,35 @@ from __future__ import annotations
 from typing import Any
 
 from fairtrial.arena.model.problem import MIN_BUDGET_S, MOST_CASES, Benchmark, Check, CodeProblem
-from fairtrial.core import (
-    RESERVED_PREFIX,
-    RESERVED_VARIABLES,
-    Schema,
-    SchemaRules,
-    file_schema,
-    record_schema,
-    require_field,
-)
+from fairtrial.core import json_schema, syntax_checks
 from fairtrial.sandbox import Limits
 
 _NAME = r"[^\W\d]\w*"
 _DOTTED = rf"{_NAME}(\.{_NAME})*"
 _RELATIVE = r"^(?![/~\s]|[A-Za-z]:|\\\\|(.*/)?\.\.(/|$))"
 # An empty string means "not given".
-_FUNCTION: Schema = {"pattern": rf"^((?!.*\.py:){_DOTTED}:{_DOTTED})?$"}
-_INPUTS: Schema = {"pattern": rf"^$|{_RELATIVE}.*\.py:{_NAME}$"}
-_PATH: Schema = {"pattern": rf"{_RELATIVE}.*\S"}
-_PATHS: Schema = {"items": {"type": "string", **_PATH}}
-_PATTERNS: Schema = {
+_FUNCTION: json_schema.Schema = {"pattern": rf"^((?!.*\.py:){_DOTTED}:{_DOTTED})?$"}
+_INPUTS: json_schema.Schema = {"pattern": rf"^$|{_RELATIVE}.*\.py:{_NAME}$"}
+_PATH: json_schema.Schema = {"pattern": rf"{_RELATIVE}.*\S"}
+_PATHS: json_schema.Schema = {"items": {"type": "string", **_PATH}}
+_PATTERNS: json_schema.Schema = {
     "items": {"type": "string", "pattern": rf"^(:[!^]|:\(exclude\))?(?!:){_RELATIVE[1:]}.*\S"}
 }
-_COMMAND: Schema = {
+_COMMAND: json_schema.Schema = {
     "items": {"type": "string"},
     "prefixItems": [{"type": "string", "pattern": r"^(?=.*\S)(.*/.*|\s*\S+\s*)$"}],
 }
-_VARIABLE: Schema = {
-    "pattern": f"^(?!{RESERVED_PREFIX}|({'|'.join(RESERVED_VARIABLES)})$)[A-Za-z_][A-Za-z0-9_]*$"
+_RESERVED = "|".join(syntax_checks.RESERVED_VARIABLES)
+_VARIABLE: json_schema.Schema = {
+    "pattern": f"^(?!{syntax_checks.RESERVED_PREFIX}|({_RESERVED})$)[A-Za-z_][A-Za-z0-9_]*$"
 }
-_NOT_BLANK: Schema = {"pattern": r"\S"}
-_ABOVE_ZERO: Schema = {"exclusiveMinimum": 0}
-_AT_LEAST_ZERO: Schema = {"minimum": 0}
-_AT_LEAST_ONE: Schema = {"minimum": 1}
-_SHARE: Schema = {"exclusiveMinimum": 0, "exclusiveMaximum": 1}
+_NOT_BLANK: json_schema.Schema = {"pattern": r"\S"}
+_ABOVE_ZERO: json_schema.Schema = {"exclusiveMinimum": 0}
+_AT_LEAST_ZERO: json_schema.Schema = {"minimum": 0}
+_AT_LEAST_ONE: json_schema.Schema = {"minimum": 1}
+_SHARE: json_schema.Schema = {"exclusiveMinimum": 0, "exclusiveMaximum": 1}
 
-_RULES: dict[type[Any], dict[str, Schema]] = {
+_RULES: dict[type[Any], dict[str, json_schema.Schema]] = {
     CodeProblem: {
         "problem_id": _NOT_BLANK,
         "repo": _NOT_BLANK,
@@ -87,14 +80,14 @@ _RULES: dict[type[Any], dict[str, Schema]] = {
 }
 
 
-_STRICT: Schema = {"const": "strict"}
-_TEXT: Schema = {"minLength": 1}
-_NO_TEXT: Schema = {"maxLength": 0}
-_WORDS: Schema = {"minItems": 1}
-_NO_WORDS: Schema = {"maxItems": 0}
+_STRICT: json_schema.Schema = {"const": "strict"}
+_TEXT: json_schema.Schema = {"minLength": 1}
+_NO_TEXT: json_schema.Schema = {"maxLength": 0}
+_WORDS: json_schema.Schema = {"minItems": 1}
+_NO_WORDS: json_schema.Schema = {"maxItems": 0}
 
 # How the fields of a record depend on each other.
-_DEPENDENCIES: dict[type[Any], Schema] = {
+_DEPENDENCIES: dict[type[Any], json_schema.Schema] = {
     CodeProblem: {"required": ["problem_id", "check"]},
     Check: {
         "oneOf": [
@@ -117,7 +110,10 @@ _DEPENDENCIES: dict[type[Any], Schema] = {
                     "must_pass": _NO_WORDS,
                     "fails_on_base": {"const": False},
                 },
-                "oneOf": [require_field("inputs", _TEXT), require_field("calls", _TEXT)],
+                "oneOf": [
+                    json_schema.require_field("inputs", _TEXT),
+                    json_schema.require_field("calls", _TEXT),
+                ],
             },
         ]
     },
@@ -136,8 +132,10 @@ _DEPENDENCIES: dict[type[Any], Schema] = {
 }
 
 
-def problem_schema() -> Schema:
+def problem_schema() -> json_schema.Schema:
     """Return the JSON Schema (draft 2020-12) of a problem file."""
-    definitions: dict[str, Schema] = {}
-    problem = record_schema(CodeProblem, SchemaRules(_RULES, _DEPENDENCIES), definitions)
-    return file_schema("fairtrial code problem", problem, definitions)
+    definitions: dict[str, json_schema.Schema] = {}
+    problem = json_schema.record_schema(
+        CodeProblem, json_schema.SchemaRules(_RULES, _DEPENDENCIES), definitions
+    )
+    return json_schema.file_schema("fairtrial code problem", problem, definitions)

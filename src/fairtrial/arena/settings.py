@@ -6,15 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from fairtrial.core import (
-    Emit,
-    Mistake,
-    StudyError,
-    convert_value,
-    describe_value,
-    field_types,
-    ignore_event,
-)
+from fairtrial.core import Mistake, StudyError, convert_value, describe_value, events, fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +31,11 @@ class ArenaSettings:
     timing: Literal["race", "each", "none"] = "race"
     audit: bool = True
     instructions: bool = False
-    emit: Emit = ignore_event
+    emit: events.Emit = events.ignore_event
 
     def __post_init__(self) -> None:
         mistakes: list[Mistake] = []
-        for name, hint in field_types(type(self)).items():
+        for name, hint in fields.field_types(type(self)).items():
             if name != "emit":
                 value = convert_value(getattr(self, name), hint, (name,), mistakes)
                 object.__setattr__(self, name, value)

@@ -15,7 +15,7 @@ from fairtrial.arena.model.timings import Estimate, Measurement
 from fairtrial.arena.model.verdicts import Reason, Rejection, Verdict
 from fairtrial.arena.slots.threads import NoRoomError
 from fairtrial.arena.timing.decision import DecisionRules, Timer, measure, race, untimed
-from fairtrial.core import alpha_share
+from fairtrial.core import sequential
 
 OnJudged = Callable[[int, Judgement], None]
 OnTimed = Callable[[int, int, Estimate | None], None]
@@ -82,7 +82,7 @@ class TimingPhase:
         rules = timing_rules(self.problem)
         if self.timing == "race":
             return await race(self.timer, entries, rules, watcher=watch)
-        alone = replace(rules, alpha=alpha_share(rules.alpha, max(len(entries), 1)))
+        alone = replace(rules, alpha=sequential.alpha_share(rules.alpha, max(len(entries), 1)))
         results: dict[str, Measurement | Rejection] = {}
         for label, changes in entries.items():
             try:

@@ -31,7 +31,7 @@ from fairtrial.cli.output import (
 from fairtrial.cli.timing_files import save_timings, timing_options
 from fairtrial.cli.timing_text import percent_text, rough_seconds
 from fairtrial.cli.verdict_text import LONGEST_NOTE
-from fairtrial.core import ignore_event, on_one_line
+from fairtrial.core import events, on_one_line
 
 
 @click.command(
@@ -89,7 +89,9 @@ def command(
     if only and not builtin:
         raise click.UsageError("--only is for --builtin: a problem's benchmarks are all timed")
     check_timing_options(samples, plot)
-    settings = ArenaSettings(unsandboxed=unsandboxed, emit=ignore_event if as_json else print_event)
+    settings = ArenaSettings(
+        unsandboxed=unsandboxed, emit=events.ignore_event if as_json else print_event
+    )
 
     def show_progress(number: int, sessions: int, estimate: Estimate | None) -> None:
         if not as_json:

@@ -12,7 +12,7 @@ from fairtrial.arena import ArenaSettings, read_problem
 from fairtrial.cli.event_text import print_event
 from fairtrial.cli.interrupts import run_interruptible
 from fairtrial.cli.output import count, json_option, note, print_json, print_wrapped, style, warn
-from fairtrial.core import StudyError, ignore_event
+from fairtrial.core import StudyError, events
 from fairtrial.testing.cheats import (
     Attack,
     AttackClass,
@@ -93,7 +93,7 @@ def command(
     settings = ArenaSettings(
         unsandboxed=unsandboxed,
         timing="none" if check_only else "race",
-        emit=ignore_event if as_json else print_event,
+        emit=events.ignore_event if as_json else print_event,
     )
     work = partial(
         attack_problem,

@@ -13,7 +13,7 @@ from fairtrial.cli.event_text import print_event
 from fairtrial.cli.interrupts import run_interruptible
 from fairtrial.cli.number_types import FiniteRange
 from fairtrial.cli.output import json_option, print_json, warn
-from fairtrial.core import StudyError, ignore_event
+from fairtrial.core import StudyError, events
 
 ACCEPTED = 5
 """The exit code if the checks accept a null candidate."""
@@ -61,7 +61,9 @@ def command(
     loaded, doubts = read_problem(problem)
     warn(doubts)
     limits = AuditLimits(mutants=mutants, seed=seed, max_seconds=max_seconds)
-    settings = ArenaSettings(unsandboxed=unsandboxed, emit=ignore_event if as_json else print_event)
+    settings = ArenaSettings(
+        unsandboxed=unsandboxed, emit=events.ignore_event if as_json else print_event
+    )
     try:
         adequacy = run_interruptible(partial(audit_problem, loaded, limits, settings=settings))
     except StudyError as error:

@@ -31,7 +31,7 @@ from fairtrial.cli.output import (
 from fairtrial.cli.timing_files import instructions_option, save_timings, timing_options
 from fairtrial.cli.timing_text import remark_lines, verdict_text
 from fairtrial.cli.verdict_text import LONGEST_NOTE, print_verdicts, shown_name
-from fairtrial.core import LabError, ignore_event, on_one_line
+from fairtrial.core import LabError, events, on_one_line
 
 
 @click.command(
@@ -74,7 +74,7 @@ def command(
         unsandboxed=unsandboxed,
         instructions=instructions,
         audit=not no_audit,
-        emit=ignore_event if as_json else print_event,
+        emit=events.ignore_event if as_json else print_event,
     )
 
     def show_progress(sessions: int, estimate: Estimate | None) -> None:

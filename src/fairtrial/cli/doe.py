@@ -11,18 +11,7 @@ import click
 from fairtrial.cli.output import json_option, print_facts, print_json, print_wrapped, warn
 from fairtrial.cli.output_paths import refuse_overwriting
 from fairtrial.cli.table import print_table
-from fairtrial.core import (
-    Document,
-    FieldPath,
-    Mistake,
-    StudyError,
-    check_format,
-    compose_json,
-    describe_value,
-    format_path,
-    read_text,
-    write_table,
-)
+from fairtrial.core import FieldPath, Mistake, StudyError, describe_value, documents, table_files
 from fairtrial.study import DESIGN_ALIASES, DesignKind, generate_doe
 
 SHOWN_ROWS = 40
@@ -97,7 +86,7 @@ def command(
 ) -> None:
     """Generate a design table without a study, and show how balanced it is."""
     if out is not None:
-        check_format(out)
+        table_files.check_format(out)
         refuse_overwriting({"--out": out}, [Path(factors[1:]) if factors[:1] == "@" else None])
     try:
         design = generate_doe(
@@ -116,7 +105,7 @@ def command(
         raise StudyError(mistakes, source=error.source) from None
     rows, columns = design["design"], design["summary"]["factors"]
     if out is not None:
-        write_table(out, columns, rows)
+        table_files.write_table(out, columns, rows)
     if as_json:
         print_json({"ok": True, **design, **({"written": str(out)} if out else {})})
         return
@@ -133,12 +122,11 @@ def command(
 
 def _name_flag(mistake: Mistake) -> Mistake:
     """Return a mistake with the option in place of the field: `--n` for `n_samples`."""
-    field, *rest = mistake.path or ("",)
-    flag = FLAGS.get(str(field))
+    flag = FLAGS.get(str(mistake.path[0])) if mistake.path else None
     if flag is None:
         return mistake
-    name = f"{flag} {format_path(tuple(rest))}" if rest else flag
-    return replace(mistake, path=(name,))
+    rest = replace(mistake, path=mistake.path[1:]).field
+    return replace(mistake, path=(f"{flag} {rest}" if rest else flag,))
 
 
 def _read_factors(text: str) -> Any:
@@ -146,7 +134,7 @@ def _read_factors(text: str) -> Any:
         hint = f"@{text} reads a file" if text.endswith(".json") else EXAMPLE_HINT
         return _read_json(text, ("--factors",), hint)
     try:
-        return _read_json(read_text(Path(text[1:])), (), EXAMPLE_HINT)
+        return _read_json(documents.read_text(Path(text[1:])), (), EXAMPLE_HINT)
     except StudyError as error:
         raise StudyError(error.mistakes, source=text[1:]) from None
 
@@ -154,14 +142,14 @@ def _read_factors(text: str) -> Any:
 def _read_json(text: str, path: FieldPath, hint: str = "") -> Any:
     """Read JSON with the checks of study files: no repeated keys, no NaN, no infinities."""
     try:
-        root = compose_json(text)
+        root = documents.compose_json(text)
     except StudyError as error:
         raise StudyError(
             [replace(mistake, path=path, hint=hint or mistake.hint) for mistake in error.mistakes]
         ) from None
     if root is None:
         raise StudyError(Mistake(path, "is empty", hint))
-    document = Document(root)
+    document = documents.Document(root)
     if document.mistakes:
         raise StudyError([mistake.under(path) for mistake in document.mistakes])
     return document.data
@@ -173,7 +161,7 @@ def _read_option(text: str) -> tuple[str, Any]:
     if not equals or not name:
         raise StudyError(Mistake(("--option",), f"expected NAME=VALUE, got {describe_value(text)}"))
     try:
-        compose_json(value)
+        documents.compose_json(value)
     except StudyError:
         return name, value
     return name, _read_json(value, ("options", name)) if value.strip() else value

@@ -20,7 +20,7 @@ from fairtrial.cli.live_display import Canvas, CurrentActivity, can_draw
 from fairtrial.cli.output import count, note
 from fairtrial.cli.verdict_rows import Row, lay_out
 from fairtrial.cli.verdict_text import count_verdicts, make_row, shown_name
-from fairtrial.core import Event
+from fairtrial.core import events
 
 LINES_S = 10.0
 AROUND = 4
@@ -74,7 +74,7 @@ class EvaluationProgress:
         others = len(timed) - 1
         return f"{text} ({others} more in the race)" if others else text
 
-    def receive(self, event: Event) -> None:
+    def receive(self, event: events.Event) -> None:
         """Follow one event."""
         if isinstance(event, CheckStarted):
             self.start_check(self._places[event.candidate_id])
@@ -85,7 +85,7 @@ class EvaluationProgress:
         else:
             self.show_activity(event)
 
-    def show_activity(self, event: Event) -> None:
+    def show_activity(self, event: events.Event) -> None:
         """Show a phase, or a wait for the machine."""
 
     def start_check(self, place: int) -> None:
@@ -109,7 +109,7 @@ class EvaluationLog(EvaluationProgress):
         super().__init__(names)
         self._printed_s = time.monotonic()
 
-    def show_activity(self, event: Event) -> None:
+    def show_activity(self, event: events.Event) -> None:
         self._print(describe_event(event))
 
     def show_timing(self, place: int, sessions: int, estimate: Estimate | None) -> None:
@@ -150,7 +150,7 @@ class LiveTable(EvaluationProgress):
     ) -> None:
         self.canvas.__exit__(kind, error, trace)
 
-    def show_activity(self, event: Event) -> None:
+    def show_activity(self, event: events.Event) -> None:
         self._activity.receive(event)
 
     def show_timing(self, place: int, sessions: int, estimate: Estimate | None) -> None:

@@ -3,38 +3,38 @@
 from __future__ import annotations
 
 from fairtrial.cli.output import note
-from fairtrial.core import Event, HostWaitEnded, HostWaitStarted, Phase, PhaseStarted, Remark
+from fairtrial.core import events
 from fairtrial.sandbox import WAITING
 
 _PHASES = {
-    Phase.SNAPSHOT: "taking a snapshot of the tree",
-    Phase.BASE_CHECKS: "running the checks on the unchanged base",
-    Phase.CANARY: "making sure that it is the candidates' code that runs",
-    Phase.AUDIT: "auditing the checks with candidates that are wrong on purpose",
-    Phase.BASE_TIMING: "timing the unchanged base",
-    Phase.PAIR_CHECKS: "checking both",
-    Phase.PAIR_TIMING: "timing one against the other",
-    Phase.SELF_TIMING: "timing the base against itself",
-    Phase.INSTRUCTION_COUNTS: "counting instructions",
-    Phase.PROPOSALS: "asking for candidates",
-    Phase.CONFIRMATION: "measuring {} again",
-    Phase.RECHECK: "checking the best on inputs that nobody has seen",
-    Phase.PROFILE: "looking at where the time goes",
+    events.Phase.SNAPSHOT: "taking a snapshot of the tree",
+    events.Phase.BASE_CHECKS: "running the checks on the unchanged base",
+    events.Phase.CANARY: "making sure that it is the candidates' code that runs",
+    events.Phase.AUDIT: "auditing the checks with candidates that are wrong on purpose",
+    events.Phase.BASE_TIMING: "timing the unchanged base",
+    events.Phase.PAIR_CHECKS: "checking both",
+    events.Phase.PAIR_TIMING: "timing one against the other",
+    events.Phase.SELF_TIMING: "timing the base against itself",
+    events.Phase.INSTRUCTION_COUNTS: "counting instructions",
+    events.Phase.PROPOSALS: "asking for candidates",
+    events.Phase.CONFIRMATION: "measuring {} again",
+    events.Phase.RECHECK: "checking the best on inputs that nobody has seen",
+    events.Phase.PROFILE: "looking at where the time goes",
 }
 
 
-def describe_event(event: Event) -> str:
+def describe_event(event: events.Event) -> str:
     """Return the text of a phase, a wait or a remark; empty for events about candidates."""
-    if isinstance(event, PhaseStarted):
+    if isinstance(event, events.PhaseStarted):
         return _PHASES[event.phase].format(event.candidate_id)
-    if isinstance(event, HostWaitStarted):
+    if isinstance(event, events.HostWaitStarted):
         return WAITING.format(event.pid)
-    if isinstance(event, HostWaitEnded):
+    if isinstance(event, events.HostWaitEnded):
         return "going on: the machine is free"
-    return event.text if isinstance(event, Remark) else ""
+    return event.text if isinstance(event, events.Remark) else ""
 
 
-def print_event(event: Event) -> None:
+def print_event(event: events.Event) -> None:
     """Print a phase or a wait on standard error, for commands without a display of their own."""
     text = describe_event(event)
     if text:

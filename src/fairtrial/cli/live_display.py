@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from fairtrial.cli.event_text import describe_event
-from fairtrial.core import Event as ProgressEvent, HostWaitEnded, HostWaitStarted, PhaseStarted
+from fairtrial.core import events
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -39,15 +39,15 @@ class CurrentActivity:
     began: float = field(default_factory=time.monotonic)
     _interrupted: tuple[str, float] | None = None
 
-    def receive(self, event: ProgressEvent) -> None:
+    def receive(self, event: events.Event) -> None:
         """Follow an event: a phase, or a wait that begins or ends."""
-        if isinstance(event, PhaseStarted):
+        if isinstance(event, events.PhaseStarted):
             self._interrupted = None
             self.name, self.began = describe_event(event), time.monotonic()
-        elif isinstance(event, HostWaitStarted):  # it is repeated while the wait lasts
+        elif isinstance(event, events.HostWaitStarted):  # it is repeated while the wait lasts
             self._interrupted = self._interrupted or (self.name, self.began)
             self.name, self.began = describe_event(event), time.monotonic()
-        elif isinstance(event, HostWaitEnded) and self._interrupted is not None:
+        elif isinstance(event, events.HostWaitEnded) and self._interrupted is not None:
             (self.name, self.began), self._interrupted = self._interrupted, None
 
     def end(self) -> None:

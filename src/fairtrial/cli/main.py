@@ -234,13 +234,11 @@ def _drop_output() -> None:
 def _report(error: FairtrialError, as_json: bool) -> None:
     mistakes = getattr(error, "mistakes", ())
     if as_json:
-        from fairtrial.core import format_path
-
         details = [
             {
                 "file": getattr(error, "source", "") or None,
                 "line": mistake.line,
-                "field": format_path(mistake.path) or None,
+                "field": mistake.field or None,
                 "message": mistake.message,
                 "hint": mistake.hint or None,
             }

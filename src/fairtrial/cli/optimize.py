@@ -40,7 +40,7 @@ from fairtrial.cli.output import (
 )
 from fairtrial.cli.timing_text import rough_seconds
 from fairtrial.cli.verdict_text import LONGEST_NOTE
-from fairtrial.core import Emit, Mistake, StudyError, atomic_write, on_one_line
+from fairtrial.core import Mistake, StudyError, atomic_write, events, on_one_line
 from fairtrial.optimize import MOST_CONTENDERS, OptimizationResult, Optimizer
 from fairtrial.sandbox import find_sandbox
 from fairtrial.study import RunResult, RunSettings, RunStatus, Study, execute_study
@@ -123,7 +123,9 @@ def _make_optimizer(options: dict[str, Any], problem: CodeProblem) -> Optimizer:
     return optimizer
 
 
-def _run(study: Study, optimizer: Optimizer, folder: Path, emit: Emit) -> tuple[RunResult, bool]:
+def _run(
+    study: Study, optimizer: Optimizer, folder: Path, emit: events.Emit
+) -> tuple[RunResult, bool]:
     """Run the study, or continue it; return its only result, and whether it is new."""
     new_results: list[RunResult] = []
     settings = RunSettings(

@@ -15,7 +15,7 @@ from fairtrial.cli.event_text import describe_event
 from fairtrial.cli.live_display import Canvas, CurrentActivity, can_draw
 from fairtrial.cli.output import count, fold, style
 from fairtrial.cli.timing_text import COLORS, verdict_text
-from fairtrial.core import Emit, Event, Remark, ignore_event, on_one_line
+from fairtrial.core import events, on_one_line
 from fairtrial.optimize import (
     CandidateDropped,
     CandidateEntered,
@@ -53,7 +53,7 @@ class ProgressLog:
     best: tuple[float, str] | None = None
     spent: UsageTotal = field(default_factory=UsageTotal)
 
-    def receive(self, event: Event) -> None:
+    def receive(self, event: events.Event) -> None:
         """Print the line of an event, if it has one."""
         if isinstance(event, ProposalReceived):
             self._log_reply(event)
@@ -65,7 +65,7 @@ class ProgressLog:
             self._log_judged(event)
         elif isinstance(event, CandidateDropped):
             self._log_activity(f"{event.candidate_id} is out: {event.why}.")
-        elif isinstance(event, Remark):
+        elif isinstance(event, events.Remark):
             self._log_activity(event.text)
         elif text := describe_event(event):
             self._log_activity(f"{text} ...")
@@ -163,7 +163,7 @@ class LiveProgress(ProgressLog):
     def __post_init__(self) -> None:
         self.canvas = Canvas(self.render, lambda: bool(self.timed))
 
-    def receive(self, event: Event) -> None:
+    def receive(self, event: events.Event) -> None:
         """Update the state, and print the line of the event."""
         if isinstance(event, ProposalRequested):
             self.activity.end()
@@ -183,7 +183,7 @@ class LiveProgress(ProgressLog):
             return
         elif isinstance(event, CandidateJudged):
             self._count_judged(event)
-        elif isinstance(event, (Remark, CandidateDropped)):
+        elif isinstance(event, (events.Remark, CandidateDropped)):
             self.activity.end()
             self.timed = ""
         else:
@@ -277,10 +277,12 @@ def _describe_cost(spent: UsageTotal) -> list[str]:
     return [spell_cost(spent.cost_usd)] if spent.cost_usd else []
 
 
-def make_display(intro: str, *, is_silent: bool) -> tuple[Emit, AbstractContextManager[object]]:
+def make_display(
+    intro: str, *, is_silent: bool
+) -> tuple[events.Emit, AbstractContextManager[object]]:
     """Return the function that shows events as suits standard error, and its context."""
     if is_silent:
-        return ignore_event, nullcontext()
+        return events.ignore_event, nullcontext()
     if not can_draw():
         return ProgressLog(intro=intro).receive, nullcontext()
     live = LiveProgress(intro=intro)

@@ -12,7 +12,7 @@ import click
 
 import fairtrial.optimize as optimize  # names are imported on first use: `fairtrial run` needs none
 from fairtrial.cli.number_types import FiniteRange
-from fairtrial.core import Mistake, StudyError, field_docs, field_types
+from fairtrial.core import Mistake, StudyError, fields
 from fairtrial.study import (
     AgentBinding,
     OutcomeSpec,
@@ -59,8 +59,8 @@ def optimizer_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _make_option(option: Field[Any], flag: OptionFlag) -> Callable[..., Any]:
-    kind = field_types(optimize.Optimizer)[option.name]
-    text = field_docs(optimize.Optimizer)[option.name]
+    kind = fields.field_types(optimize.Optimizer)[option.name]
+    text = fields.field_docs(optimize.Optimizer)[option.name]
     settings: dict[str, Any] = {"help": flag.help or f"{text[0].upper()}{text[1:]}."}
     if kind is bool:
         settings["is_flag"] = True

@@ -19,7 +19,7 @@ from fairtrial.cli.output import (
 )
 from fairtrial.cli.output_paths import refuse_overwriting
 from fairtrial.cli.table import print_table
-from fairtrial.core import check_format
+from fairtrial.core import table_files
 from fairtrial.study import (
     PlanLine,
     PlanSummary,
@@ -87,7 +87,7 @@ def command(
     """
     for target in (out, runs_out):
         if target is not None:
-            check_format(target)
+            table_files.check_format(target)
     refuse_overwriting({"--out": out, "--runs": runs_out}, [study, against])
     loaded = read_study(study)
     variances = [] if pilot is None else estimate_variances(pilot, loaded.study)

@@ -13,7 +13,7 @@ import click
 from fairtrial.cli.output import json_option, note, print_json, study_argument, warn
 from fairtrial.cli.resume_command import executor_options
 from fairtrial.cli.run_summary import print_outcome
-from fairtrial.core import Event, StudyError
+from fairtrial.core import StudyError, events
 from fairtrial.study import (
     LEDGER_NAME,
     LedgerReader,
@@ -67,7 +67,7 @@ class RunOptions:
         return "bar" if sys.stderr.isatty() else "lines"
 
 
-def print_look(event: Event) -> None:
+def print_look(event: events.Event) -> None:
     """Print a line for each planned look; other events are ignored."""
     if isinstance(event, LookFinished):
         note(str(event))

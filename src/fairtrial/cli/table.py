@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from fairtrial.cli.output import count, print_wrapped, style
-from fairtrial.core import format_cell, on_one_line
+from fairtrial.core import on_one_line, table_files
 
 LONGEST_CELL = 40
 LONGEST_TEXT = 200
@@ -92,7 +92,9 @@ def _text(value: Any) -> str:
     """Return a value as text on one line; long fractions are rounded to six digits."""
     if isinstance(value, float) and len(repr(value)) > 8:
         return f"{value:.6g}"
-    return on_one_line(" ".join(str(format_cell(value))[:LONGEST_TEXT].split()), LONGEST_TEXT)
+    return on_one_line(
+        " ".join(str(table_files.format_cell(value))[:LONGEST_TEXT].split()), LONGEST_TEXT
+    )
 
 
 def cell_width(text: str) -> int:

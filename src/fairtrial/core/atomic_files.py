@@ -1,4 +1,4 @@
-"""Atomic writing of text files, and helpers for paths that users give."""
+"""Atomic writing of text files."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
-from fairtrial.core.errors import Mistake, StudyError
-
-IGNORE_ALL = b"*\n"
+from fairtrial.core.errors import StudyError
 
 
 @contextmanager
@@ -52,35 +50,3 @@ def atomic_write(path: Path) -> Iterator[TextIO]:
     finally:
         with suppress(OSError):
             temporary.unlink()
-
-
-def keep_out_of_git(folder: Path) -> bool:
-    """Write a .gitignore that ignores all of a folder, if the folder is empty.
-
-    Returns whether git ignores the folder's content now; raises `OSError` if it can't be written.
-    """
-    ignore_file = folder / ".gitignore"
-    if ignore_file.is_file():
-        return ignore_file.read_bytes() == IGNORE_ALL
-    if any(folder.iterdir()):
-        return False
-    ignore_file.write_bytes(IGNORE_ALL)
-    return True
-
-
-def resolve_option_path(path: Path, folder: Path, *field_path: str) -> Path:
-    """Resolve a path given as an option: expand `~`, and take it relative to a folder.
-
-    The path need not exist. Raises `StudyError` if it can't be a path.
-
-    field_path: the option's name, for the message
-    """
-    try:
-        resolved = folder / path.expanduser()
-        resolved.stat(follow_symlinks=False)
-    except OSError:
-        return resolved  # missing files are reported by the code that reads them
-    except (RuntimeError, ValueError) as error:  # `~unknown_user`, or a null character
-        message = f"{str(path)!a} is no path: {error}"
-        raise StudyError(Mistake(field_path, message)) from None
-    return resolved

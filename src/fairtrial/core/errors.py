@@ -16,7 +16,6 @@ tree: agents and problems raise it to mark a run as broken rather than failed.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -27,17 +26,6 @@ MAX_NAMES = 30
 """How many known names a hint lists."""
 FieldPath = tuple[str | int, ...]
 """Where a value stands in a definition: ``("factors", 0, "levels")``."""
-
-
-def format_path(path: FieldPath) -> str:
-    """Format ``("factors", 0, "levels")`` as ``factors[0].levels``."""
-    text = ""
-    for step in path:
-        if isinstance(step, int):
-            text += f"[{step}]"
-        else:
-            text += f".{step}" if text else step
-    return text
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -59,13 +47,6 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     more = len(names) - MAX_NAMES
     shown = ", ".join(_shorten(name, MAX_NAME_CHARS) for name in names[:MAX_NAMES])
     return f"known: {shown}" + (f" and {more:,} more" if more > 0 else "")
-
-
-def format_count(number: int) -> str:
-    """Format a count with thousands separators, or as a power of ten from 10^15 on."""
-    if number < 10**15:
-        return f"{number:,}"
-    return f"some 10^{math.floor(math.log10(number))}"
 
 
 def _shorten(text: str, longest: int) -> str:
@@ -95,12 +76,23 @@ class Mistake:
     hint: str = ""
     line: int | None = None
 
+    @property
+    def field(self) -> str:
+        """The path as text, such as ``factors[0].levels``; empty if it is about no one field."""
+        text = ""
+        for step in self.path:
+            if isinstance(step, int):
+                text += f"[{step}]"
+            else:
+                text += f".{step}" if text else step
+        return text
+
     def under(self, prefix: FieldPath) -> Mistake:
         """Return the mistake with `prefix` in front of its path."""
         return replace(self, path=prefix + self.path)
 
     def __str__(self) -> str:
-        path = on_one_line(format_path(self.path), MAX_PATH_CHARS)
+        path = on_one_line(self.field, MAX_PATH_CHARS)
         message = on_one_line(self.message, MAX_MESSAGE_CHARS)
         text = f"{path}: {message}" if path else message
         return f"{text}; {on_one_line(self.hint, MAX_MESSAGE_CHARS)}" if self.hint else text
@@ -174,19 +166,20 @@ class MisfitError(StudyError, LabError):
     than failed, since its agent is not the cause.
     """
 
+    @classmethod
+    @contextmanager
+    def instead_of_study_errors(cls) -> Iterator[None]:
+        """Turn a `StudyError` of the block into a `MisfitError`.
 
-@contextmanager
-def study_errors_as_misfits() -> Iterator[None]:
-    """Turn a `StudyError` of the block into a `MisfitError`.
-
-    For code that prepares a run: its errors make the run broken, and are not failures of its agent.
-    """
-    try:
-        yield
-    except LabError:
-        raise
-    except StudyError as error:
-        raise MisfitError(error.mistakes, source=error.source) from error
+        For code that prepares a run: its errors make the run broken, and are no failures of the
+        run's agent.
+        """
+        try:
+            yield
+        except LabError:
+            raise
+        except StudyError as error:
+            raise cls(error.mistakes, source=error.source) from error
 
 
 class Broken(Exception):  # noqa: N818 - the status of a run, not an error in the code

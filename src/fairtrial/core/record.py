@@ -54,6 +54,12 @@ class Record:
         """Yield mistakes that types can't express; their paths start at this record."""
         return iter(())
 
+    def _blank_mistakes(self, *names: str) -> Iterator[Mistake]:
+        """Yield a mistake for each named field whose text is empty or white space."""
+        for name in names:
+            if not str(getattr(self, name)).strip():
+                yield Mistake((name,), "must not be empty")
+
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
 
@@ -68,13 +74,6 @@ class Record:
     ) -> dict[str, Any]:
         """Return `data` with keys of older file formats removed or translated."""
         return data
-
-
-def blank_mistakes(**texts: str) -> Iterator[Mistake]:
-    """Yield a mistake for each named text that is empty or white space."""
-    for name, text in texts.items():
-        if not text.strip():
-            yield Mistake((name,), "must not be empty")
 
 
 def build_record(cls: type[T], data: Any, path: FieldPath, mistakes: list[Mistake]) -> T:

@@ -1,8 +1,12 @@
-"""Scalars of study files, and their text in YAML."""
+"""Scalars: what counts as one, its text in YAML, and numbers of other libraries as plain ones."""
 
 from __future__ import annotations
 
+from decimal import Decimal
+from numbers import Real
 from typing import Any
+
+_PLAIN = (int, float, bool)
 
 
 def is_scalar(value: Any) -> bool:
@@ -17,3 +21,15 @@ def scalar_text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
+
+
+def plain_number(value: Any) -> int | float | bool | None:
+    """Convert a single number or boolean to Python's own type; None for anything else."""
+    if type(value) in _PLAIN:
+        return value  # type: ignore[no-any-return]
+    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
+        value = value.item()  # numpy's scalars and zero-dimensional arrays, torch's tensors
+        return value if type(value) in _PLAIN else None
+    if isinstance(value, int):
+        return int(value)
+    return float(value) if isinstance(value, (Real, Decimal)) else None

@@ -26,11 +26,10 @@ from fairtrial.arena import (
 )
 from fairtrial.core import (
     LabError,
+    MisfitError,
     Mistake,
     StudyError,
-    format_path,
     plain_number,
-    study_errors_as_misfits,
 )
 from fairtrial.optimize.result import JudgedOutput, OptimizationResult
 from fairtrial.sandbox import HostBusy
@@ -90,7 +89,7 @@ class Code(ProblemReference):
 def _refer_to_file(mistake: Mistake, source: str) -> Mistake:
     """Return a mistake in the problem's file as one of the study's option `path`."""
     file = source if mistake.line is None else f"{source}:{mistake.line}"
-    place = f"{format_path(mistake.path)}: " if mistake.path else ""
+    place = f"{mistake.field}: " if mistake.path else ""
     return Mistake(("options", "path"), f"{file}: {place}{mistake.message}", mistake.hint)
 
 
@@ -154,7 +153,7 @@ class BoundCode(ProblemHooks):
         return _rows(_with_counts(figures, stored), {BEST: str(stored.best), **notes})
 
     def _judge(self, candidate: Candidate) -> Judgement:
-        with study_errors_as_misfits():
+        with MisfitError.instead_of_study_errors():
             evaluation = judge_candidates(self.code, [candidate], slots=1, settings=self.settings)
             if evaluation.adequacy and evaluation.adequacy.veto:
                 raise StudyError(Mistake(("check",), evaluation.adequacy.veto))

@@ -19,7 +19,7 @@ from fairtrial.arena import (
     recheck,
     time_candidate,
 )
-from fairtrial.core import Emit, LabError, Phase, PhaseStarted, Remark
+from fairtrial.core import LabError, events
 from fairtrial.optimize.events import CandidateDropped
 from fairtrial.optimize.lineage import CandidateEntry
 from fairtrial.optimize.result import OptimizationResult
@@ -67,7 +67,7 @@ class Confirmation:
 
 
 async def confirm_winner(
-    scheduler: Scheduler, arena: Arena, bench: Bench, emit: Emit
+    scheduler: Scheduler, arena: Arena, bench: Bench, emit: events.Emit
 ) -> Confirmation:
     """Return the best of the candidates that look worth adopting, if fresh sessions confirm it.
 
@@ -78,15 +78,15 @@ async def confirm_winner(
     dropped: dict[str, str] = {}
     ranked = rank(scheduler.entries, arena.problem.min_effect)
     if remark := _explain_choice(ranked):
-        emit(Remark(remark))
+        emit(events.Remark(remark))
     for entry in ranked[:MOST_CONTENDERS]:
         measured = await _measure_again(scheduler, arena, bench, emit, entry)
         if isinstance(measured, Measurement):
-            emit(PhaseStarted(Phase.RECHECK, entry.id))
+            emit(events.PhaseStarted(events.Phase.RECHECK, entry.id))
             rejection = await recheck(arena, scheduler.changes[entry.id])
             if rejection is None or rejection.reason == Reason.EVALUATOR:
                 doubts = () if rejection is None else (rejection.message,)
-                emit(PhaseStarted(Phase.PROFILE, entry.id))
+                emit(events.PhaseStarted(events.Phase.PROFILE, entry.id))
                 evidence = await _gather_evidence(scheduler, arena, entry, measured, doubts)
                 losers = (f"{id} looked better, and is out: {why}" for id, why in dropped.items())
                 evidence = replace(evidence, notes=(*doubts, *_describe_audit(arena), *losers))
@@ -122,13 +122,13 @@ def _explain_choice(ranked: Sequence[CandidateEntry]) -> str:
 
 
 async def _measure_again(
-    scheduler: Scheduler, arena: Arena, bench: Bench, emit: Emit, entry: CandidateEntry
+    scheduler: Scheduler, arena: Arena, bench: Bench, emit: events.Emit, entry: CandidateEntry
 ) -> Measurement | str:
     """Return the measurement in fresh sessions, or why the candidate isn't worth adopting.
 
     Raise a `LabError` if it can't be measured: that says nothing about this candidate or the next.
     """
-    emit(PhaseStarted(Phase.CONFIRMATION, entry.id))
+    emit(events.PhaseStarted(events.Phase.CONFIRMATION, entry.id))
 
     def report(label: str, sessions: int, estimate: Estimate | None) -> None:
         emit(TimingProgress(entry.id, sessions, estimate))

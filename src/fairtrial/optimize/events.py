@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairtrial.core import Event
+from fairtrial.core import events
 from fairtrial.optimize.proposals import RequestKind, Usage
 
 
 @dataclass(frozen=True, slots=True)
-class ProposalRequested(Event):
+class ProposalRequested(events.Event):
     """A request is made to the proposer.
 
     key: the request's key
@@ -23,7 +23,7 @@ class ProposalRequested(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class ProposalReceived(Event):
+class ProposalReceived(events.Event):
     """A reply has come, from the proposer or from the journal.
 
     key, kind, lineage: of the request
@@ -39,7 +39,7 @@ class ProposalReceived(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class RequestWithdrawn(Event):
+class RequestWithdrawn(events.Event):
     """A request isn't made after all, and nothing is paid for it.
 
     key, kind, lineage: of the request
@@ -51,7 +51,7 @@ class RequestWithdrawn(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class CandidateEntered(Event):
+class CandidateEntered(events.Event):
     """A candidate has its place in the tree; one that equals another isn't judged again.
 
     candidate_id: its id in the tree
@@ -71,7 +71,7 @@ class CandidateEntered(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class CandidatePassed(Event):
+class CandidatePassed(events.Event):
     """A candidate has passed its checks and waits to be timed.
 
     candidate_id: its id in the tree
@@ -81,7 +81,7 @@ class CandidatePassed(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class CandidateDropped(Event):
+class CandidateDropped(events.Event):
     """A candidate that looked best isn't confirmed by fresh sessions or fresh inputs.
 
     candidate_id: its id in the tree

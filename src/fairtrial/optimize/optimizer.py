@@ -15,19 +15,7 @@ from fairtrial.arena import (
     open_arena,
     problem_identity,
 )
-from fairtrial.core import (
-    NOT_IN_FILES,
-    Emit,
-    FieldPath,
-    Mistake,
-    Phase,
-    PhaseStarted,
-    Record,
-    Remark,
-    StudyError,
-    emit_to_all,
-    study_errors_as_misfits,
-)
+from fairtrial.core import FieldPath, MisfitError, Mistake, Record, StudyError, events, fields
 from fairtrial.optimize.code_problem import BoundCode
 from fairtrial.optimize.confirmation import confirm_winner, make_result, refuse_unfounded
 from fairtrial.optimize.journal import problem_fingerprint, read_journal
@@ -125,7 +113,7 @@ class Optimizer(Record, AgentHooks):
         True, "--no-audit", help="Don't test first whether the checks reject wrong candidates."
     )
     _built: Proposer | None = field(
-        default=None, init=False, compare=False, repr=False, metadata=NOT_IN_FILES
+        default=None, init=False, compare=False, repr=False, metadata=fields.NOT_IN_FILES
     )
 
     @classmethod
@@ -177,8 +165,8 @@ class Optimizer(Record, AgentHooks):
 
     async def __call__(self, task: Task) -> AgentOutput:
         """Run one optimization; return its result as a study stores it."""
-        emit = emit_to_all(record_events(task.emit), task.emit_progress)
-        with study_errors_as_misfits():
+        emit = events.emit_to_all(record_events(task.emit), task.emit_progress)
+        with MisfitError.instead_of_study_errors():
             scheduler, result = await self.optimize(get_code_problem(task.problem), task, emit)
         record_tree(task.emit, scheduler)
         write_records(task.workspace / REPLIES, scheduler.replies)
@@ -188,7 +176,7 @@ class Optimizer(Record, AgentHooks):
         return AgentOutput(JudgedOutput(result), metrics=paid.as_metrics())
 
     async def optimize(
-        self, problem: CodeProblem, task: Task, emit: Emit
+        self, problem: CodeProblem, task: Task, emit: events.Emit
     ) -> tuple[Scheduler, OptimizationResult]:
         """Run one optimization; return its scheduler, which has all candidates, and its result."""
         self.check_proposer(problem)
@@ -198,7 +186,7 @@ class Optimizer(Record, AgentHooks):
             _emit_notes(emit, [note for note in arena.notes if SEEDED not in note])
             _emit_notes(emit, audit_notes)
             async with opened_proposer(self.built_proposer, arena) as proposer:
-                emit(PhaseStarted(Phase.BASE_TIMING))
+                emit(events.PhaseStarted(events.Phase.BASE_TIMING))
                 async with arena.bench() as bench:
                     scheduler, result = await self._search(arena, bench, proposer, task, emit)
         return scheduler, replace(
@@ -209,7 +197,7 @@ class Optimizer(Record, AgentHooks):
         )
 
     async def _search(
-        self, arena: Arena, bench: Bench, proposer: Proposer, task: Task, emit: Emit
+        self, arena: Arena, bench: Bench, proposer: Proposer, task: Task, emit: events.Emit
     ) -> tuple[Scheduler, OptimizationResult]:
         brief = await make_brief(arena)
         unread = describe_unread(await arena.list_unread())
@@ -218,9 +206,9 @@ class Optimizer(Record, AgentHooks):
         check_ceilings(reply, self.max_tokens, self.max_cost_usd)
         loop = await self._make_loop(task, arena.problem, proposer, brief, reply)
         estimate = describe_estimate(reply, self.max_candidates, self.max_cost_usd)
-        emit(Remark(estimate) if estimate else PhaseStarted(Phase.PROPOSALS))
+        emit(events.Remark(estimate) if estimate else events.PhaseStarted(events.Phase.PROPOSALS))
         if self.proposer == Replay.name:
-            emit(Remark("tokens and cost are those of back then: nothing is paid now."))
+            emit(events.Remark("tokens and cost are those of back then: nothing is paid now."))
         scheduler = Scheduler(
             arena,
             bench,
@@ -292,10 +280,10 @@ def modernize_options(options: Mapping[str, Any]) -> dict[str, Any]:
     return {_OLDER_NAMES.get(name, name): value for name, value in options.items()}
 
 
-def _emit_notes(emit: Emit, notes: Iterable[str]) -> None:
+def _emit_notes(emit: events.Emit, notes: Iterable[str]) -> None:
     """Show notes as soon as they are known, not only at the end."""
     for text in notes:
-        emit(Remark(f"note: {text}."))
+        emit(events.Remark(f"note: {text}."))
 
 
 def get_code_problem(problem: Problem) -> CodeProblem:

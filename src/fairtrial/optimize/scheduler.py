@@ -30,7 +30,7 @@ from fairtrial.arena import (
     time_candidate,
     with_timing,
 )
-from fairtrial.core import Emit, on_one_line, single_cause
+from fairtrial.core import events, on_one_line, single_cause
 from fairtrial.optimize.events import (
     CandidateEntered,
     CandidatePassed,
@@ -96,7 +96,7 @@ class Scheduler:
         journal: OptimizationJournal,
         earlier: JournalState,
         max_seconds: float | None,
-        emit: Emit,
+        emit: events.Emit,
         folder: Path | None = None,
     ) -> None:
         self._arena, self._bench, self._loop = arena, bench, loop

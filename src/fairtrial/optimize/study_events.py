@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from fairtrial.arena import CandidateJudged, Judgement
-from fairtrial.core import Emit, Event
+from fairtrial.core import events
 from fairtrial.optimize.events import ProposalReceived
 from fairtrial.optimize.scheduler import Scheduler
 
@@ -15,10 +15,10 @@ RecordEvent = Callable[..., None]
 MOST_PATHS = 5
 
 
-def record_events(record: RecordEvent) -> Emit:
+def record_events(record: RecordEvent) -> events.Emit:
     """Return a function that stores replies and verdicts as events `reply` and `verdict`."""
 
-    def receive(event: Event) -> None:
+    def receive(event: events.Event) -> None:
         if isinstance(event, ProposalReceived):
             usage = event.usage
             record(

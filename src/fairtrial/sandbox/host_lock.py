@@ -24,7 +24,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fairtrial.core import Emit, HostWaitEnded, HostWaitStarted
+from fairtrial.core import events
 from fairtrial.sandbox.shared_files import SharedFile, open_shared_fifo, open_shared_file
 
 HOST_FOLDER = Path("/tmp")
@@ -76,7 +76,7 @@ class HostLock:
     emit: called with events while another process times, and when it has ended
     """
 
-    def __init__(self, folder: Path | None = None, emit: Emit | None = None) -> None:
+    def __init__(self, folder: Path | None = None, emit: events.Emit | None = None) -> None:
         self._folder = HOST_FOLDER if folder is None else folder
         self._emit = emit
         self._notified_s, self._is_notified = -math.inf, False
@@ -161,7 +161,7 @@ class HostLock:
                 await _wait_for_lock(files.gate, fcntl.LOCK_EX, files.bell, self._notify_waiting)
                 if self._emit is not None and self._is_notified:
                     self._is_notified = False
-                    self._emit(HostWaitEnded())
+                    self._emit(events.HostWaitEnded())
                 if side == fcntl.LOCK_EX:
                     _write_note(files.gate, drain_max_s)
                     opened.enter_context(open_shared_fifo(self._folder / BELL, os.O_RDWR))
@@ -177,7 +177,7 @@ class HostLock:
             pid = self.find_timing_process()
             if pid is not None:
                 self._notified_s, self._is_notified = now_s, True
-                self._emit(HostWaitStarted(pid))
+                self._emit(events.HostWaitStarted(pid))
 
 
 class _Files:

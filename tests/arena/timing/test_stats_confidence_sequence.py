@@ -9,7 +9,7 @@ from scipy import integrate, stats as scipy_stats
 
 from fairtrial.arena import LOOKS
 from fairtrial.arena.timing.stats.sequential import nominal_level
-from fairtrial.core import LEAST_SPREAD
+from fairtrial.core.sequential import LEAST_SPREAD
 from fairtrial.core.sequential.confidence_sequence import (
     confidence_sequence,
     half_width,

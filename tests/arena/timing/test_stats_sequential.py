@@ -27,7 +27,7 @@ from fairtrial.arena.timing.stats.session_ratio import (
     session_ratio,
     session_statistic,
 )
-from fairtrial.core import LEAST_SPREAD, alpha_share
+from fairtrial.core.sequential import LEAST_SPREAD, alpha_share
 
 ROOT = Path(__file__).parents[3]
 OPPOSITE = {Claim.FASTER: Claim.SLOWER, Claim.SLOWER: Claim.FASTER}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from fairtrial import Constraint, Factor, Level, Study, StudyError, build_design
-from fairtrial.core import load_reference
+from fairtrial.core.plugins import load_reference
 from fairtrial.study.design.constraints import ConstraintChecker
 from fairtrial.study.design.expressions import Expression
 

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from fairtrial.core import StudyError, field_types
-from fairtrial.core.fields import field_docs
+from fairtrial.core import StudyError
+from fairtrial.core.fields import field_docs, field_types
 from fairtrial.study import (
     Block,
     Condition,

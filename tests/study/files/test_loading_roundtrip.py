@@ -14,7 +14,8 @@ import pytest
 import yaml
 from hypothesis import given, settings, strategies as st
 
-from fairtrial.core import DEPTH_LIMIT, Mistake, StudyError
+from fairtrial.core import Mistake, StudyError
+from fairtrial.core.canonical import DEPTH_LIMIT
 from fairtrial.study import (
     AgentBinding,
     AnalysisPlan,

@@ -12,8 +12,8 @@ import jsonschema
 import pytest
 import yaml
 
-from fairtrial.core import Mistake, StudyError, build_record, field_types
-from fairtrial.core.fields import field_docs
+from fairtrial.core import Mistake, StudyError, build_record
+from fairtrial.core.fields import field_docs, field_types
 from fairtrial.study import DESIGN_ALIASES, DesignKind, DesignSpec, Study, load_study, study_schema
 from fairtrial.study.design.build import make_design
 

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from fairtrial.core import LabError, StudyError, load_reference
+from fairtrial.core import LabError, StudyError
+from fairtrial.core.plugins import load_reference
 from fairtrial.sandbox.harness import processes
 from fairtrial.study import Emitted, FailureKind, Finished, RunStatus, pack, unpack
 from fairtrial.study.ledger.lock import OwnerLock

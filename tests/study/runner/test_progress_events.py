@@ -3,7 +3,14 @@
 import pytest
 
 from fairtrial import Study, run_study
-from fairtrial.core import HostWaitEnded, Phase, PhaseStarted, Remark, emit_to_all, ignore_event
+from fairtrial.core.events import (
+    HostWaitEnded,
+    Phase,
+    PhaseStarted,
+    Remark,
+    emit_to_all,
+    ignore_event,
+)
 from fairtrial.study import Condition, RunSpec, Task
 
 EVENTS = [PhaseStarted(Phase.PROPOSALS), Remark("half of it is done."), HostWaitEnded()]

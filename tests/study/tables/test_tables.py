@@ -9,7 +9,8 @@ import threading
 import pytest
 
 from fairtrial import Block, Constraint, Factor, Study, StudyError, build_design, plan_runs
-from fairtrial.core import atomic_write, check_format, write_table
+from fairtrial.core import atomic_write
+from fairtrial.core.table_files import check_format, write_table
 from fairtrial.study.tables.canonical import (
     PLAN_COLUMNS,
     condition_columns,

@@ -32,7 +32,7 @@ from fairtrial.arena.model.verdicts import Verdict
 from fairtrial.arena.opening import open_arena
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.arena.slots.threads import NoRoomError
-from fairtrial.core import Phase, PhaseStarted, on_one_line
+from fairtrial.core import events, on_one_line
 from fairtrial.sandbox import TAG, Encoded
 
 LONGEST_WHY, LONGEST_ANSWER = 200, 60
@@ -75,7 +75,7 @@ async def audit_problem(
     """
     settings = settings or ArenaSettings()
     async with open_arena(problem, settings=settings) as arena:
-        settings.emit(PhaseStarted(Phase.AUDIT))
+        settings.emit(events.PhaseStarted(events.Phase.AUDIT))
         return await audit_arena(arena, limits or AuditLimits())
 
 

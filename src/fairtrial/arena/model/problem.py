@@ -10,20 +10,13 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from fairtrial.core import (
-    NOT_IN_FILES,
     FieldPath,
     Mistake,
     Record,
     StudyError,
-    blank_mistakes,
-    command_mistakes,
-    drop_malformed_commands,
     dump_record,
-    file_function_mistakes,
-    function_mistakes,
-    path_mistakes,
-    split_pattern,
-    variable_mistakes,
+    fields,
+    syntax_checks,
 )
 from fairtrial.sandbox import Limits
 
@@ -98,7 +91,7 @@ class Check(Record):
     def _older_form(
         cls, data: dict[str, Any], path: FieldPath, mistakes: list[Mistake]
     ) -> dict[str, Any]:
-        return drop_malformed_commands(data, ("command",), path, mistakes)
+        return syntax_checks.drop_malformed_commands(data, ("command",), path, mistakes)
 
     def _mistakes(self) -> Iterator[Mistake]:
         if self.command and self.function:
@@ -107,7 +100,7 @@ class Check(Record):
             )
         elif not self.command and not self.function:
             yield Mistake((), "needs `command` or `function`")
-        yield from command_mistakes(self.command, ("command",))
+        yield from syntax_checks.command_mistakes(self.command, ("command",))
         yield from self._function_mistakes()
         yield from self._base_failure_mistakes()
         if self.compare == "output" and (self.function or self.is_pytest):
@@ -140,19 +133,19 @@ class Check(Record):
             for name in given:
                 yield Mistake((name,), "is for a check of a `function`, not of a command")
         if self.function:
-            yield from function_mistakes(self.function, ("function",))
+            yield from syntax_checks.function_mistakes(self.function, ("function",))
             if not self.inputs and not self.calls:
                 yield Mistake(("function",), "needs `inputs` or `calls`: what to call it with")
         if self.inputs and self.calls:
             yield Mistake(("calls",), "can't be combined with `inputs`", "split it into two checks")
         if self.inputs:
-            yield from file_function_mistakes(self.inputs, ("inputs",))
+            yield from syntax_checks.file_function_mistakes(self.inputs, ("inputs",))
         if self.calls:
-            yield from path_mistakes(self.calls, ("calls",))
+            yield from syntax_checks.path_mistakes(self.calls, ("calls",))
         if self.view:
-            yield from function_mistakes(self.view, ("view",))
+            yield from syntax_checks.function_mistakes(self.view, ("view",))
         if self.accept:
-            yield from file_function_mistakes(self.accept, ("accept",))
+            yield from syntax_checks.file_function_mistakes(self.accept, ("accept",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,23 +175,23 @@ class Benchmark(Record):
     def _older_form(
         cls, data: dict[str, Any], path: FieldPath, mistakes: list[Mistake]
     ) -> dict[str, Any]:
-        return drop_malformed_commands(data, ("command",), path, mistakes)
+        return syntax_checks.drop_malformed_commands(data, ("command",), path, mistakes)
 
     def _mistakes(self) -> Iterator[Mistake]:
-        yield from blank_mistakes(name=self.name)
+        yield from self._blank_mistakes("name")
         if self.call and self.command:
             yield Mistake(
                 ("call",), "can't be combined with `command`", "split it into two benchmarks"
             )
         elif not self.call and not self.command:
             yield Mistake((), "needs `call` or `command`")
-        yield from command_mistakes(self.command, ("command",))
+        yield from syntax_checks.command_mistakes(self.command, ("command",))
         if self.call:
-            yield from function_mistakes(self.call, ("call",))
+            yield from syntax_checks.function_mistakes(self.call, ("call",))
             if not self.inputs:
                 yield Mistake(("call",), "needs `inputs`: what to call it with")
         if self.inputs:
-            yield from file_function_mistakes(self.inputs, ("inputs",))
+            yield from syntax_checks.file_function_mistakes(self.inputs, ("inputs",))
         if self.command and not self.call:
             yield from self._file_mistakes()
         if self.cores < 1:
@@ -272,23 +265,25 @@ class CodeProblem(Record):
     budget_s: float = 20.0
     limits: Limits = field(default_factory=Limits)
     sandbox: Literal["auto", "require", "plain"] = "auto"
-    folder: Path = field(default=Path(), compare=False, repr=False, metadata=NOT_IN_FILES)
-    file: str = field(default="problem.yaml", compare=False, repr=False, metadata=NOT_IN_FILES)
+    folder: Path = field(default=Path(), compare=False, repr=False, metadata=fields.NOT_IN_FILES)
+    file: str = field(
+        default="problem.yaml", compare=False, repr=False, metadata=fields.NOT_IN_FILES
+    )
 
     @classmethod
     def _older_form(
         cls, data: dict[str, Any], path: FieldPath, mistakes: list[Mistake]
     ) -> dict[str, Any]:
-        return drop_malformed_commands(data, ("build",), path, mistakes)
+        return syntax_checks.drop_malformed_commands(data, ("build",), path, mistakes)
 
     def _mistakes(self) -> Iterator[Mistake]:
-        yield from blank_mistakes(problem_id=self.problem_id, repo=self.repo)
+        yield from self._blank_mistakes("problem_id", "repo")
         for name in ("repo", "python"):
             if "\0" in getattr(self, name):
                 yield Mistake((name,), "holds a null character, which no path can")
         yield from self._path_mistakes()
-        yield from command_mistakes(self.build, ("build",))
-        yield from variable_mistakes(self.env, ("env",))
+        yield from syntax_checks.command_mistakes(self.build, ("build",))
+        yield from syntax_checks.variable_mistakes(self.env, ("env",))
         if not self.check:
             hint = "name at least one command or function"
             yield Mistake(("check",), "is empty: nothing would be judged", hint)
@@ -311,12 +306,12 @@ class CodeProblem(Record):
         yield from _positive_mistakes(self, "build_timeout_s")
 
     def _path_mistakes(self) -> Iterator[Mistake]:
-        yield from path_mistakes(self.cwd, ("cwd",))
+        yield from syntax_checks.path_mistakes(self.cwd, ("cwd",))
         for name in ("editable", "unprotect", "include", "import_roots"):
             for index, path in enumerate(getattr(self, name) or ()):
                 is_pattern = name in ("editable", "unprotect")
-                yield from path_mistakes(path, (name, index), is_pattern=is_pattern)
-        if all(split_pattern(pattern)[0] for pattern in self.editable):
+                yield from syntax_checks.path_mistakes(path, (name, index), is_pattern=is_pattern)
+        if all(syntax_checks.split_pattern(pattern)[0] for pattern in self.editable):
             what = "only excludes files" if self.editable else "is empty"
             yield Mistake(("editable",), f"{what}: no candidate could change anything")
 
@@ -373,7 +368,7 @@ def resolve_paths(problem: CodeProblem, top: Path) -> CodeProblem:
         return str(cwd / path) if path else ""
 
     def rebase_pattern(pattern: str) -> str:
-        mark, rest = split_pattern(pattern)
+        mark, rest = syntax_checks.split_pattern(pattern)
         return mark + "".join(_escape(part) + "/" for part in cwd.parts) + rest.removeprefix("./")
 
     roots = problem.import_roots

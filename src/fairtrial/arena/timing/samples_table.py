@@ -14,15 +14,7 @@ from fairtrial.arena.model.timings import Measurement, Sample
 from fairtrial.arena.timing.stats.autocorrelation import session_look
 from fairtrial.arena.timing.stats.sequential import SessionLook
 from fairtrial.arena.timing.stats.session_ratio import mean_ratio, session_cpu_ratio, session_ratio
-from fairtrial.core import (
-    Mistake,
-    StudyError,
-    atomic_write,
-    format_cell,
-    format_csv,
-    require_pyarrow,
-    unlimited_csv_fields,
-)
+from fairtrial.core import Mistake, StudyError, atomic_write, table_files
 
 COLUMNS = (
     "candidate", "benchmark", "session", "round", "position", "arm", "calls", "wall_s", "cpu_s",
@@ -69,7 +61,7 @@ def check_samples_path(path: Path) -> None:
     if path.is_dir():
         raise StudyError(Mistake((), f"{path} is a directory", "name a file in it"))
     if path.suffix == ".parquet":
-        require_pyarrow()
+        table_files.require_pyarrow()
 
 
 def write_samples(path: Path, measurements: Mapping[str, Measurement]) -> int:
@@ -83,10 +75,14 @@ def write_samples(path: Path, measurements: Mapping[str, Measurement]) -> int:
         if path.suffix == ".parquet":
             file.buffer.write(_parquet(rows))
         else:
-            file.write(format_csv([COLUMNS]))
+            file.write(table_files.format_csv([COLUMNS]))
             for start in range(0, len(rows), CHUNK_ROWS):
                 chunk = rows[start : start + CHUNK_ROWS]
-                file.write(format_csv([[format_cell(value) for value in row] for row in chunk]))
+                file.write(
+                    table_files.format_csv(
+                        [[table_files.format_cell(value) for value in row] for row in chunk]
+                    )
+                )
     return len(rows)
 
 
@@ -123,7 +119,7 @@ def _parquet(rows: Sequence[Sequence[Any]]) -> bytes:
 def read_samples(path: Path) -> list[SampleRow]:
     """Read a table that `write_samples` wrote; raises `StudyError` if it can't be read."""
     if path.suffix == ".parquet":
-        require_pyarrow()
+        table_files.require_pyarrow()
     try:
         return list(_read_parquet(path) if path.suffix == ".parquet" else _read_csv(path))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
@@ -132,7 +128,7 @@ def read_samples(path: Path) -> list[SampleRow]:
 
 
 def _read_csv(path: Path) -> Iterator[SampleRow]:
-    with path.open(encoding="utf-8", newline="") as file, unlimited_csv_fields():
+    with path.open(encoding="utf-8", newline="") as file, table_files.unlimited_csv_fields():
         lines = csv.reader(file)
         header = next(lines, [])
         columns = _find_columns(path, header)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fairtrial.core import Mistake, Record, blank_mistakes
+from fairtrial.core import Mistake, Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class BenchmarkBundle(Record):
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def _mistakes(self) -> Iterator[Mistake]:
-        return blank_mistakes(bundle_id=self.bundle_id, name=self.name)
+        return self._blank_mistakes("bundle_id", "name")
 
 
 def ideation_bundle() -> BenchmarkBundle:

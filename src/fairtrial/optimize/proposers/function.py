@@ -13,16 +13,16 @@ from typing import Any
 
 from fairtrial.arena import Candidate, FileState, Workshop
 from fairtrial.core import (
-    NOT_IN_FILES,
     Broken,
     LabError,
     Mistake,
     PluginError,
     Record,
     StudyError,
-    function_mistakes,
+    fields,
     on_one_line,
     plugins,
+    syntax_checks,
 )
 from fairtrial.optimize.proposals import Brief, Reply, Request, RequestKind, Usage
 from fairtrial.optimize.proposer import PreflightContext, Proposer
@@ -60,12 +60,14 @@ class FunctionProposer(Proposer, Record):
     batch: bool = False
     waits: bool = False
     most_at_once: int = 1
-    folder: Path | None = field(default=None, compare=False, repr=False, metadata=NOT_IN_FILES)
+    folder: Path | None = field(
+        default=None, compare=False, repr=False, metadata=fields.NOT_IN_FILES
+    )
 
     name = "function"
 
     def _mistakes(self) -> Iterator[Mistake]:
-        yield from function_mistakes(self.use, ("use",))
+        yield from syntax_checks.function_mistakes(self.use, ("use",))
         if self.most_at_once < 1:
             yield Mistake(("most_at_once",), f"must be 1 or more, got {self.most_at_once}")
 

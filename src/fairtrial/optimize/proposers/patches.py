@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
 from fairtrial.arena import DIFF_SUFFIXES, Workshop, read_candidate
-from fairtrial.core import Mistake, Record, StudyError, resolve_option_path
+from fairtrial.core import Mistake, Record, StudyError
+from fairtrial.optimize.option_paths import resolve_option_path
 from fairtrial.optimize.proposals import Brief, Reply, Request, RequestKind, Usage
 from fairtrial.optimize.proposer import PreflightContext, Proposer
 

@@ -17,15 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial.arena import Candidate, FileState, Workshop
-from fairtrial.core import (
-    Mistake,
-    Record,
-    StudyError,
-    atomic_write,
-    on_one_line,
-    resolve_option_path,
-    to_plain,
-)
+from fairtrial.core import Mistake, Record, StudyError, atomic_write, canonical, on_one_line
+from fairtrial.optimize.option_paths import resolve_option_path
 from fairtrial.optimize.proposals import Brief, Reply, Request, Usage
 from fairtrial.optimize.proposer import PreflightContext, Proposer
 
@@ -159,7 +152,7 @@ def make_record(request: Request, reply: Reply) -> dict[str, Any]:
         "candidates": [candidate and _pack_candidate(candidate) for candidate in reply.candidates],
         "usage": asdict(reply.usage),
         "refusal": reply.refusal,
-        "exchange": to_plain(reply.exchange),
+        "exchange": canonical.to_plain(reply.exchange),
     }
     return {"version": VERSION, "key": request.key, "request": asked, "reply": answered}
 

@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fairtrial.core import get_fields, plain_number
+from fairtrial.core import plain_number
 from fairtrial.study.agents.events import read_event
 from fairtrial.study.ledger.packing import EventData
 from fairtrial.study.model.expenses import MAX_TOKENS
+from fairtrial.study.model.object_fields import get_fields
 from fairtrial.study.model.runs import RunOutput
 
 _OUTPUT_KEYS = ("output", "outputs")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fairtrial.core import Emit, ignore_event
+from fairtrial.core import events
 from fairtrial.study.agents.events import EventStream, make_event
 from fairtrial.study.agents.journal import Journal
 from fairtrial.study.agents.workspace import Workspace
@@ -52,7 +52,7 @@ class Task:
         events: EventStream | None = None,
         workspace: Workspace | None = None,
         journal: Journal | None = None,
-        emit_progress: Emit = ignore_event,
+        emit_progress: events.Emit = events.ignore_event,
     ) -> None:
         self.problem = problem
         self.condition = condition

@@ -13,7 +13,6 @@ from fairtrial.core import (
     StudyError,
     build_record,
     canonical_json,
-    format_count,
     plugins,
 )
 from fairtrial.study.design.constraints import ConstraintChecker
@@ -22,6 +21,7 @@ from fairtrial.study.design.rows import interleave
 from fairtrial.study.model.conditions import Condition, DesignRow, DesignTable
 from fairtrial.study.model.factors import Block, Constraint, DesignKind, DesignSpec, Factor
 from fairtrial.study.model.identity import fingerprint, hash_condition
+from fairtrial.study.model.large_counts import format_large_count
 from fairtrial.study.model.study import SeedPolicy, Study
 from fairtrial.study.protocols import Design
 
@@ -115,7 +115,7 @@ def design_table(study: Study) -> DesignTable:
         raise StudyError(
             Mistake(
                 ("design_spec",),
-                f"the design has {prefix}{format_count(table.size)} conditions, "
+                f"the design has {prefix}{format_large_count(table.size)} conditions, "
                 f"more than max_conditions ({limit:,})",
                 "use fewer levels, a fraction or a sample, or raise design_spec.max_conditions",
             )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from fairtrial.core import FieldPath, StudyError, describe_value, load_reference
+from fairtrial.core import FieldPath, StudyError, describe_value, plugins
 from fairtrial.study.design.expressions import Expression, Scope, format_factors
 from fairtrial.study.model.factors import Constraint, ConstraintSeverity
 
@@ -67,7 +67,7 @@ class ConstraintChecker:
 
 def _load_check(reference: str, folder: Path | None) -> Check:
     """Return a constraint that is given as a function, ``module:name``."""
-    function = load_reference(reference, folder)
+    function = plugins.load_reference(reference, folder)
 
     def check(factors: Scope, blocks: Scope) -> bool:
         try:

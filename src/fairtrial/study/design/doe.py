@@ -11,13 +11,11 @@ from fairtrial.core import (
     Mistake,
     PluginError,
     StudyError,
+    canonical,
     describe_value,
     did_you_mean,
-    field_types,
-    find_equal_values,
-    format_count,
+    fields,
     plugins,
-    to_plain,
 )
 from fairtrial.study.design.association import label_values
 from fairtrial.study.design.balance import DesignBalance, design_balance, design_balance_report
@@ -26,6 +24,7 @@ from fairtrial.study.design.rows import Assignment, add_center_points, is_number
 from fairtrial.study.design.runs import REPLICATED_BY_RUNS
 from fairtrial.study.model.conditions import DesignTable
 from fairtrial.study.model.factors import Block, DesignKind, DesignSpec, Factor, Level
+from fairtrial.study.model.large_counts import format_large_count
 from fairtrial.study.model.study import SeedPolicy, Study
 
 CODED = (
@@ -138,7 +137,7 @@ def _with_backend(spec: DesignSpec, backend: str, mistakes: list[Mistake]) -> De
     if backend == "stdlib":
         return spec
     try:
-        options = field_types(plugins.load("designs", str(spec.kind)))
+        options = fields.field_types(plugins.load("designs", str(spec.kind)))
     except PluginError:
         return spec  # `make_design` reports it
     if "backend" in options:
@@ -182,7 +181,7 @@ def _make_factor(name: str, levels: Any, kind: DesignKind | str) -> Factor:
 
 
 def _make_levels(values: Sequence[Any]) -> tuple[Level, ...]:
-    for _, second in find_equal_values(values):
+    for _, second in canonical.find_equal_values(values):
         raise StudyError(Mistake((), f"lists {describe_value(values[second])} twice"))
     names = label_values(values)
     return tuple(Level(name, value) for name, value in zip(names, values, strict=True))
@@ -208,7 +207,7 @@ def _make_rows(study: Study, table: DesignTable) -> list[Assignment]:
         raise StudyError(
             Mistake(
                 ("replicates",),
-                f"the table has {format_count(count)} rows, "
+                f"the table has {format_large_count(count)} rows, "
                 f"more than max_conditions ({spec.max_conditions:,})",
                 "repeat it less often, or raise max_conditions",
             )
@@ -244,7 +243,7 @@ def _describe(
         },
         "interpretation": f"{kind}: {size}. {_describe_balance(balance)}",
         "warnings": _find_warnings(balance, study.design_spec.kind),
-        "facts": to_plain(facts),
+        "facts": canonical.to_plain(facts),
     }
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fairtrial.core import Mistake, Record, StudyError, format_count
+from fairtrial.core import Mistake, Record, StudyError
 from fairtrial.study.design.constraints import ConstraintChecker
 from fairtrial.study.design.exchange import ExchangeResult, bound_log_determinant, search_rows
 from fairtrial.study.design.existing_rows import read_existing_rows
@@ -23,6 +23,7 @@ from fairtrial.study.design.terms import (
 )
 from fairtrial.study.model.conditions import DesignTable
 from fairtrial.study.model.identity import hash_id
+from fairtrial.study.model.large_counts import format_large_count
 from fairtrial.study.model.study import Study
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ class DOptimal(Record):
                 Mistake(
                     ("factors",),
                     f"d_optimal looks at every combination of levels: {self.max_candidates:,} at "
-                    f"most, and there are {format_count(count)} or more",
+                    f"most, and there are {format_large_count(count)} or more",
                     "use fewer levels, or raise design_spec.options.max_candidates",
                 )
             )
@@ -146,7 +147,7 @@ class DOptimal(Record):
                 raise StudyError(
                     Mistake(
                         ("design_spec", "options", "restarts"),
-                        f"{product} is {format_count(size)}; at most {limit:,} is searched",
+                        f"{product} is {format_large_count(size)}; at most {limit:,} is searched",
                         "use fewer rows, restarts or levels, or a smaller model",
                     )
                 )

@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fairtrial.core import (
-    Record,
-    StudyError,
-    build_record,
-    dump_record,
-    field_types,
-    required_fields,
-)
+from fairtrial.core import Record, StudyError, build_record, dump_record, fields
 
 
 def dump_brief(value: Any) -> Any:
@@ -28,20 +21,20 @@ def dump_brief(value: Any) -> Any:
 
 def _dump_record(record: Record) -> Any:
     cls = type(record)
-    fields = {name: getattr(record, name) for name in field_types(cls)}
-    for name in [name for name in fields if name not in required_fields(cls)]:
-        remaining = {key: value for key, value in fields.items() if key != name}
+    values = {name: getattr(record, name) for name in fields.field_types(cls)}
+    for name in [name for name in values if name not in fields.required_fields(cls)]:
+        remaining = {key: value for key, value in values.items() if key != name}
         if _is_made_by(record, remaining):
-            fields = remaining
-    for value in fields.values():
+            values = remaining
+    for value in values.values():
         if cls._short_form(value) is not None and build_record(cls, value, (), []) == record:
             return dump_record(value)
-    return {name: dump_brief(value) for name, value in fields.items()}
+    return {name: dump_brief(value) for name, value in values.items()}
 
 
-def _is_made_by(record: Record, fields: Mapping[str, Any]) -> bool:
+def _is_made_by(record: Record, values: Mapping[str, Any]) -> bool:
     """Return whether these fields alone make the same record."""
     try:
-        return type(record)(**fields) == record
+        return type(record)(**values) == record
     except StudyError:
         return False

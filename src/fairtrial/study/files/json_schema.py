@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairtrial.core import Schema, SchemaRules, file_schema, plugins, record_schema, require_field
+from fairtrial.core import json_schema, plugins
 from fairtrial.study.model.factors import (
     DESIGN_ALIASES,
     MAX_CONDITIONS,
@@ -39,15 +39,15 @@ from fairtrial.study.model.study import (
     Study,
 )
 
-_NOT_BLANK: Schema = {"pattern": r"\S"}
-_REFERENCE: Schema = {"pattern": r"^[^:]+:[\s\S]"}
-_ABOVE_ZERO: Schema = {"exclusiveMinimum": 0}
-_FROM_ZERO: Schema = {"minimum": 0}
-_FROM_ONE: Schema = {"minimum": 1}
-_NOT_EMPTY: Schema = {"minItems": 1}
+_NOT_BLANK: json_schema.Schema = {"pattern": r"\S"}
+_REFERENCE: json_schema.Schema = {"pattern": r"^[^:]+:[\s\S]"}
+_ABOVE_ZERO: json_schema.Schema = {"exclusiveMinimum": 0}
+_FROM_ZERO: json_schema.Schema = {"minimum": 0}
+_FROM_ONE: json_schema.Schema = {"minimum": 1}
+_NOT_EMPTY: json_schema.Schema = {"minItems": 1}
 
 # Rules for single fields beyond their types.
-_RULES: dict[type[Any], dict[str, Schema]] = {
+_RULES: dict[type[Any], dict[str, json_schema.Schema]] = {
     Study: {"study_id": _NOT_BLANK, "title": _NOT_BLANK, "condition_runner": _REFERENCE},
     Factor: {"name": _NOT_BLANK, "dtype": {"enum": [*VALUE_TYPES, None]}},
     Level: {"name": {"type": ["string", "number", "boolean"], **_NOT_BLANK}},
@@ -106,17 +106,17 @@ _RULES: dict[type[Any], dict[str, Schema]] = {
 
 
 # Rules for the fields of a record in combination.
-_SHAPES: dict[type[Any], Schema] = {
+_SHAPES: dict[type[Any], json_schema.Schema] = {
     Factor: {
         "anyOf": [
-            require_field("levels", _NOT_EMPTY),
-            require_field("default", {"not": {"type": "null"}}),
+            json_schema.require_field("levels", _NOT_EMPTY),
+            json_schema.require_field("default", {"not": {"type": "null"}}),
         ],
     },
     Constraint: {
         "anyOf": [
-            require_field("expression", {"type": "string"}),
-            require_field("callable_ref", {"type": "string"}),
+            json_schema.require_field("expression", {"type": "string"}),
+            json_schema.require_field("callable_ref", {"type": "string"}),
         ],
     },
     Contrast: {"required": ["left", "right"]},
@@ -135,10 +135,10 @@ _SHAPES: dict[type[Any], Schema] = {
             {
                 "properties": {"use": {"type": "null"}, "options": {"maxProperties": 0}},
                 "anyOf": [
-                    require_field("family", {"minLength": 1}),
-                    require_field("brief", {"minLength": 1}),
-                    require_field("payload", {"minProperties": 1}),
-                    require_field("evaluator", {"type": "string", "minLength": 1}),
+                    json_schema.require_field("family", {"minLength": 1}),
+                    json_schema.require_field("brief", {"minLength": 1}),
+                    json_schema.require_field("payload", {"minProperties": 1}),
+                    json_schema.require_field("evaluator", {"type": "string", "minLength": 1}),
                 ],
             },
         ],
@@ -146,7 +146,7 @@ _SHAPES: dict[type[Any], Schema] = {
 }
 
 # Records that may be written as a single value.
-_SHORT_FORMS: dict[type[Any], Schema] = {
+_SHORT_FORMS: dict[type[Any], json_schema.Schema] = {
     Level: {"type": ["string", "number", "boolean", "null"], **_NOT_BLANK},
     Moderator: {"type": "string", **_NOT_BLANK},
     Mediator: {"type": "string", **_NOT_BLANK},
@@ -155,7 +155,7 @@ _SHORT_FORMS: dict[type[Any], Schema] = {
 }
 
 
-def _legacy_names(instead: str) -> Schema:
+def _legacy_names(instead: str) -> json_schema.Schema:
     return {
         "description": f"older files only: {instead}",
         "deprecated": True,
@@ -165,7 +165,7 @@ def _legacy_names(instead: str) -> Schema:
 
 
 # Keys of older files.
-_LEGACY_KEYS: dict[type[Any], dict[str, Schema]] = {
+_LEGACY_KEYS: dict[type[Any], dict[str, json_schema.Schema]] = {
     Study: {
         "schema_version": {
             "description": "the version of the file's format",
@@ -188,23 +188,23 @@ _LEGACY_KEYS: dict[type[Any], dict[str, Schema]] = {
 }
 
 
-_STUDY_RULES = SchemaRules(_RULES, _SHAPES, _SHORT_FORMS, _LEGACY_KEYS)
+_STUDY_RULES = json_schema.SchemaRules(_RULES, _SHAPES, _SHORT_FORMS, _LEGACY_KEYS)
 
 
-def study_schema() -> Schema:
+def study_schema() -> json_schema.Schema:
     """Return the JSON Schema (draft 2020-12) of a study file."""
-    definitions: dict[str, Schema] = {}
-    study = record_schema(Study, _STUDY_RULES, definitions)
+    definitions: dict[str, json_schema.Schema] = {}
+    study = json_schema.record_schema(Study, _STUDY_RULES, definitions)
     definitions["DesignSpec"]["allOf"] = [_options_rule(kind) for kind in DesignKind]
-    return file_schema("fairtrial study", study, definitions)
+    return json_schema.file_schema("fairtrial study", study, definitions)
 
 
-def _options_rule(kind: DesignKind) -> Schema:
+def _options_rule(kind: DesignKind) -> json_schema.Schema:
     """Return the rule that allows only the options of a built-in design beside its name."""
     names = [kind.value, *(alias for alias, target in DESIGN_ALIASES.items() if target is kind)]
-    options = record_schema(plugins.load("designs", kind.value), _STUDY_RULES, {})
+    options = json_schema.record_schema(plugins.load("designs", kind.value), _STUDY_RULES, {})
     options["properties"] |= {name: {"deprecated": True} for name in MOVED_OPTIONS}
-    has_kind: Schema = require_field("kind", {"enum": names})
+    has_kind: json_schema.Schema = json_schema.require_field("kind", {"enum": names})
     if kind is DesignSpec().kind:
         has_kind = {"anyOf": [has_kind, {"not": {"required": ["kind"]}}]}
     return {"if": has_kind, "then": {"properties": {"options": options}}}

@@ -7,14 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from fairtrial.core import (
-    FieldPath,
-    Mistake,
-    StudyError,
-    build_record,
-    did_you_mean,
-    parse_document,
-)
+from fairtrial.core import FieldPath, Mistake, StudyError, build_record, did_you_mean, documents
 from fairtrial.study.model.study import Study
 from fairtrial.study.validation import find_study_mistakes
 
@@ -61,7 +54,7 @@ def _plain_copy(value: Any) -> Any:
 
 
 def _parse_value(text: str) -> Any:
-    document = parse_document(f"value: {text}", "yaml")
+    document = documents.parse_document(f"value: {text}", "yaml")
     if document.mistakes or not isinstance(document.data, Mapping):
         raise StudyError(f"'{text}' is not a value that YAML can read")
     return document.data["value"]

@@ -8,17 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fairtrial.core import (
-    Document,
-    Mistake,
-    StudyError,
-    StudyWarning,
-    build_record,
-    detect_format,
-    is_problem,
-    parse_document,
-    read_text,
-)
+from fairtrial.core import Mistake, StudyError, build_record, documents
 from fairtrial.study.design.expression_warnings import find_expression_warnings
 from fairtrial.study.model.study import Study
 from fairtrial.study.validation import (
@@ -45,7 +35,7 @@ class LoadedStudy:
     warnings: tuple[Mistake, ...]
     source: str
     unbound: tuple[Mistake, ...] = ()
-    _document: Document | None = field(default=None, compare=False, repr=False)
+    _document: documents.Document | None = field(default=None, compare=False, repr=False)
 
     def locate(self, error: StudyError) -> StudyError:
         """Return the same error with the file's name and the lines of its mistakes.
@@ -80,7 +70,7 @@ def load_study(path: str | os.PathLike[str], format: str | None = None) -> Study
     """
     loaded = _load(path, format, validate=False)
     for line in loaded.warning_lines():
-        warnings.warn(line, StudyWarning, stacklevel=2)
+        warnings.warn(line, documents.StudyWarning, stacklevel=2)
     return loaded.study
 
 
@@ -92,10 +82,12 @@ def read_study(path: str | os.PathLike[str], format: str | None = None) -> Loade
 def _load(path: str | os.PathLike[str], format: str | None, *, validate: bool) -> LoadedStudy:
     source = os.fspath(path)
     try:
-        document = parse_document(read_text(Path(path)), format or detect_format(Path(path)))
+        document = documents.parse_document(
+            documents.read_text(Path(path)), format or documents.detect_format(Path(path))
+        )
     except StudyError as error:
         raise StudyError(error.mistakes, source=source) from None
-    if is_problem(document.data):
+    if documents.is_problem(document.data):
         hint = "`fairtrial check` looks at it, and `fairtrial evaluate` judges candidates by it"
         raise StudyError(Mistake((), "this is a code problem, not a study", hint), source=source)
     mistakes: list[Mistake] = []

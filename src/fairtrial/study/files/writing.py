@@ -9,18 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairtrial.core import (
-    DEPTH_LIMIT,
-    SIZE_LIMIT_BYTES,
-    TOO_DEEP,
-    VALUE_LIMIT,
-    FieldPath,
-    Mistake,
-    StudyError,
-    atomic_write,
-    looks_like_number,
-    replace_surrogates,
-)
+from fairtrial.core import FieldPath, Mistake, StudyError, atomic_write, canonical, documents
 from fairtrial.study.files.brief import dump_brief
 from fairtrial.study.model.study import Study
 
@@ -42,8 +31,8 @@ def write_study(
     target = Path(path)
     try:
         text = _format_study(study, format, brief=brief)
-        if len(text.encode("utf-8")) > SIZE_LIMIT_BYTES:
-            raise StudyError(f"would be larger than {SIZE_LIMIT_BYTES // 1024**2} MB")
+        if len(text.encode("utf-8")) > documents.SIZE_LIMIT_BYTES:
+            raise StudyError(f"would be larger than {documents.SIZE_LIMIT_BYTES // 1024**2} MB")
     except StudyError as error:
         raise StudyError(error.mistakes, source=str(target)) from None
     with atomic_write(target) as file:
@@ -57,7 +46,7 @@ def _format_study(study: Study, format: str, *, brief: bool) -> str:
     try:
         data = dump_brief(study) if brief else study.to_dict()
     except RecursionError:
-        raise StudyError(TOO_DEEP) from None
+        raise StudyError(canonical.TOO_DEEP) from None
     mistakes = list(_find_unwritable(data))
     if mistakes:
         raise StudyError(mistakes)
@@ -74,10 +63,10 @@ def _format_study(study: Study, format: str, *, brief: bool) -> str:
 def _find_unwritable(data: Any) -> Iterator[Mistake]:
     """Yield a mistake for each value that a file can't contain, or that couldn't be read back."""
     for count, (path, value) in enumerate(_walk(data, ()), start=1):
-        if count > VALUE_LIMIT:
-            yield Mistake((), f"holds more than {VALUE_LIMIT:,} values")
+        if count > documents.VALUE_LIMIT:
+            yield Mistake((), f"holds more than {documents.VALUE_LIMIT:,} values")
             return
-        if isinstance(value, str) and replace_surrogates(value) != value:
+        if isinstance(value, str) and documents.replace_surrogates(value) != value:
             message = "holds half of a surrogate pair, which no file can hold"
             yield Mistake(path, message, "remove it")
         elif isinstance(value, int):
@@ -85,17 +74,17 @@ def _find_unwritable(data: Any) -> Iterator[Mistake]:
                 str(value)
             except ValueError:
                 yield Mistake(path, "has too many digits for a number", "make it a text")
-        elif isinstance(value, (dict, list)) and len(path) >= DEPTH_LIMIT:
-            yield Mistake(path[:3], TOO_DEEP)
+        elif isinstance(value, (dict, list)) and len(path) >= canonical.DEPTH_LIMIT:
+            yield Mistake(path[:3], canonical.TOO_DEEP)
 
 
 def _walk(data: Any, path: FieldPath) -> Iterator[tuple[FieldPath, Any]]:
     """Yield all values and keys with their paths, down to `DEPTH_LIMIT`."""
     yield path, data
-    if not isinstance(data, (dict, list)) or len(path) >= DEPTH_LIMIT:
+    if not isinstance(data, (dict, list)) or len(path) >= canonical.DEPTH_LIMIT:
         return
     for key, item in data.items() if isinstance(data, dict) else enumerate(data):
-        name = replace_surrogates(key) if isinstance(key, str) else key
+        name = documents.replace_surrogates(key) if isinstance(key, str) else key
         if isinstance(key, str):
             yield (*path, name), key
         yield from _walk(item, (*path, name))
@@ -121,7 +110,7 @@ def _make_dumper() -> type[yaml.SafeDumper]:
             style = "|"
         elif not text.isprintable():
             style = '"'  # the only style that can escape characters
-        elif looks_like_number(text) or text.lower() in ("y", "n"):
+        elif documents.looks_like_number(text) or text.lower() in ("y", "n"):
             style = "'"  # PyYAML reads it as text without quotes, but other readers don't
         return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)
 

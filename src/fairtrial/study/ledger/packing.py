@@ -25,7 +25,7 @@ from pathlib import PurePath
 from typing import Any, TypedDict
 from uuid import UUID
 
-from fairtrial.core import DEPTH_LIMIT, DUPLICATE_KEY, TOO_DEEP, key_text
+from fairtrial.core import canonical
 
 
 class Body(TypedDict):
@@ -85,7 +85,7 @@ class RescoredOutput(TypedDict):
 
 BIG_INT = 1
 """The msgpack extension type for an integer beyond 64 bits, as hexadecimal text."""
-_TOO_DEEP = f"{TOO_DEEP}, or hold themselves"
+_TOO_DEEP = f"{canonical.TOO_DEEP}, or hold themselves"
 _PLAIN_TYPES = frozenset((str, float, int, bool, bytes, type(None)))
 MAX_BYTES = 256 << 20
 """The size limit of a packed value; SQLite's own limit for a field is four times that."""
@@ -148,7 +148,7 @@ def unpack(data: bytes) -> Any:
 
 def _is_plain(value: Any, depth: int) -> bool:
     """Return whether a list or mapping holds only plain values; the common case, so it is fast."""
-    if depth > DEPTH_LIMIT:
+    if depth > canonical.DEPTH_LIMIT:
         raise UnwritableError(_TOO_DEEP)
     if type(value) is dict:
         for key, item in value.items():
@@ -172,7 +172,7 @@ def _is_plain(value: Any, depth: int) -> bool:
 
 
 def _next_depth(depth: int) -> int:
-    if depth >= DEPTH_LIMIT:
+    if depth >= canonical.DEPTH_LIMIT:
         raise UnwritableError(_TOO_DEEP)
     return depth + 1
 
@@ -209,7 +209,7 @@ def _plain_mapping(value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
     for key, item in value.items():
         text = _plain_key(key)
         if text in result:
-            raise UnwritableError(f"{DUPLICATE_KEY}: {text!r}")
+            raise UnwritableError(f"{canonical.DUPLICATE_KEY}: {text!r}")
         result[text] = _plain(item, depth)
     return result
 
@@ -218,7 +218,7 @@ def _plain_key(key: Any) -> str:
     if type(key).__module__ == "numpy" and hasattr(key, "item"):
         key = key.item()
     if key is None or isinstance(key, (str, int, float, Enum)):
-        return key_text(key)
+        return canonical.key_text(key)
     raise UnwritableError(f"a key of type {_type_name(key)} can't be written down; use text")
 
 

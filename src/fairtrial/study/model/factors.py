@@ -11,9 +11,8 @@ from fairtrial.core import (
     FieldPath,
     Mistake,
     Record,
-    blank_mistakes,
+    canonical,
     describe_value,
-    find_equal_values,
     is_scalar,
     scalar_text,
 )
@@ -105,7 +104,7 @@ class Level(Record):
             self._set("label", self.name)
 
     def _mistakes(self) -> Iterator[Mistake]:
-        return blank_mistakes(name=self.name)
+        return self._blank_mistakes("name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +148,7 @@ class Factor(Record):
         ) -> None: ...
 
     def _mistakes(self) -> Iterator[Mistake]:
-        yield from blank_mistakes(name=self.name)
+        yield from self._blank_mistakes("name")
         if not self.levels and self.default is None:
             yield Mistake(("levels",), "must hold at least one level", "or give a default")
         names: dict[str, int] = {}
@@ -159,7 +158,7 @@ class Factor(Record):
                     ("levels", index, "name"), f"'{level.name}' is the name of an earlier level too"
                 )
             names.setdefault(level.name, index)
-        for first, second in find_equal_values([level.value for level in self.levels]):
+        for first, second in canonical.find_equal_values([level.value for level in self.levels]):
             if self.levels[first].name != self.levels[second].name:
                 yield Mistake(
                     ("levels", second, "value"),
@@ -191,10 +190,10 @@ class Block(Record):
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def _mistakes(self) -> Iterator[Mistake]:
-        yield from blank_mistakes(name=self.name)
+        yield from self._blank_mistakes("name")
         if not self.levels:
             yield Mistake(("levels",), "must hold at least one level")
-        for first, second in find_equal_values(self.levels):
+        for first, second in canonical.find_equal_values(self.levels):
             yield Mistake(("levels", second), f"is the same as level {first + 1} of the block")
 
 
@@ -217,7 +216,7 @@ class Constraint(Record):
     severity: ConstraintSeverity = ConstraintSeverity.ERROR
 
     def _mistakes(self) -> Iterator[Mistake]:
-        yield from blank_mistakes(constraint_id=self.constraint_id)
+        yield from self._blank_mistakes("constraint_id")
         if self.expression is None and self.callable_ref is None:
             yield Mistake((), "needs an `expression` or a `callable_ref`")
         if self.callable_ref is not None and not all(self.callable_ref.partition(":")):
@@ -271,7 +270,7 @@ class DesignSpec(Record):
         self._set("options", options)
 
     def _mistakes(self) -> Iterator[Mistake]:
-        yield from blank_mistakes(kind=str(self.kind))
+        yield from self._blank_mistakes("kind")
         minima = {"replicates": 1, "n_samples": 1, "center_points": 0, "max_conditions": 1}
         for name, minimum in minima.items():
             value = getattr(self, name)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
-from fairtrial.core import FieldPath, Mistake, Record, blank_mistakes
+from fairtrial.core import FieldPath, Mistake, Record
 
 
 class HypothesisKind(StrEnum):
@@ -53,7 +53,7 @@ class Contrast(Record):
     operation: str = "difference"
 
     def _mistakes(self) -> Iterator[Mistake]:
-        return blank_mistakes(left=self.left, right=self.right)
+        return self._blank_mistakes("left", "right")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Moderator(Record):
         return {"name": value} if isinstance(value, str) else None
 
     def _mistakes(self) -> Iterator[Mistake]:
-        return blank_mistakes(name=self.name)
+        return self._blank_mistakes("name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Mediator(Record):
         return {"name": value} if isinstance(value, str) else None
 
     def _mistakes(self) -> Iterator[Mistake]:
-        return blank_mistakes(name=self.name)
+        return self._blank_mistakes("name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +142,7 @@ class Hypothesis(Record):
         )
 
     def _mistakes(self) -> Iterator[Mistake]:
-        yield from blank_mistakes(
-            hypothesis_id=self.hypothesis_id, label=self.label, statement=self.statement
-        )
+        yield from self._blank_mistakes("hypothesis_id", "label", "statement")
         effect = self.minimum_effect_of_interest
         if effect is not None and effect <= 0:
             yield Mistake(
@@ -191,7 +189,7 @@ class OutcomeSpec(Record):
             self._set("column", self.name)
 
     def _mistakes(self) -> Iterator[Mistake]:
-        yield from blank_mistakes(name=self.name, source_table=self.source_table)
+        yield from self._blank_mistakes("name", "source_table")
         if self.sd is not None and self.sd <= 0:
             yield Mistake(("sd",), f"must be above 0, got {self.sd:g}")
         if self.icc is not None and not 0 <= self.icc < 1:
@@ -260,7 +258,7 @@ class AnalysisPlan(Record):
     stopping: Stopping | None = None
 
     def _mistakes(self) -> Iterator[Mistake]:
-        yield from blank_mistakes(analysis_plan_id=self.analysis_plan_id)
+        yield from self._blank_mistakes("analysis_plan_id")
         if not self.hypothesis_ids:
             yield Mistake(("hypothesis_ids",), "must name at least one hypothesis")
         if not self.tests:

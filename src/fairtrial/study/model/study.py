@@ -8,16 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from fairtrial.core import (
-    NOT_IN_FILES,
-    FieldPath,
-    Mistake,
-    Record,
-    StudyError,
-    blank_mistakes,
-    build_record,
-    dump_record,
-)
+from fairtrial.core import FieldPath, Mistake, Record, StudyError, build_record, dump_record, fields
 from fairtrial.study.extensions import extensions
 from fairtrial.study.model.factors import Block, Constraint, DesignSpec, Factor
 from fairtrial.study.model.hypotheses import AnalysisPlan, Hypothesis, OutcomeSpec
@@ -113,7 +104,7 @@ class AgentBinding(Record):
         return {"use": value} if isinstance(value, str) else None
 
     def _mistakes(self) -> Iterator[Mistake]:
-        yield from blank_mistakes(use=self.use)
+        yield from self._blank_mistakes("use")
         if self.max_parallel is not None and self.max_parallel < 1:
             yield Mistake(("max_parallel",), f"must be 1 or more, got {self.max_parallel}")
         if self.max_per_minute is not None and self.max_per_minute <= 0:
@@ -211,14 +202,16 @@ class Study(Record):
     agents: Mapping[str, AgentBinding] = field(default_factory=dict)
     problems: Mapping[str, ProblemBinding] = field(default_factory=dict)
     condition_runner: str | None = None
-    folder: Path | None = field(default=None, compare=False, repr=False, metadata=NOT_IN_FILES)
+    folder: Path | None = field(
+        default=None, compare=False, repr=False, metadata=fields.NOT_IN_FILES
+    )
 
     def _derive(self) -> None:
         if self.output_dir is None:
             self._set("output_dir", Path("artifacts") / re.sub(r"[/\\]", "_", self.study_id))
 
     def _mistakes(self) -> Iterator[Mistake]:
-        yield from blank_mistakes(study_id=self.study_id, title=self.title)
+        yield from self._blank_mistakes("study_id", "title")
         if self.condition_runner is not None and not all(self.condition_runner.partition(":")):
             yield Mistake(("condition_runner",), "expected module:callable")
 

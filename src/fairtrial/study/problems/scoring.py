@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from types import GeneratorType
 from typing import Any
 
-from fairtrial.core import get_fields, plain_number
+from fairtrial.core import plain_number
 from fairtrial.study.ledger.packing import UnwritableError, pack
+from fairtrial.study.model.object_fields import get_fields
 
 DEFAULT_EVALUATOR = "problem_evaluator"
 """The evaluator's name in tables if it gives none."""

@@ -13,13 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from fairtrial.core import (
-    alpha_share,
-    half_width,
-    nominal_levels,
-    small_sample_levels,
-    spent_levels,
-)
+from fairtrial.core import sequential
 from fairtrial.study.design.look_schedule import LookSchedule
 from fairtrial.study.hypotheses.planned_tests import planned_tests
 from fairtrial.study.ledger.planned_looks import LookClaimKey
@@ -89,9 +83,9 @@ class LookLevel:
         schedule = self.schedule
         spending = schedule.stopping.spending
         assert spending != ANYTIME
-        levels = nominal_levels(schedule.fractions, alpha, spending)
+        levels = sequential.nominal_levels(schedule.fractions, alpha, spending)
         counts = tuple(max(2, count) for count in schedule.counts)
-        corrected = small_sample_levels(levels, counts, alpha, schedule.clusters)
+        corrected = sequential.small_sample_levels(levels, counts, alpha, schedule.clusters)
         return corrected[self.number - 1]
 
     def _any_level(self) -> float:
@@ -101,7 +95,9 @@ class LookLevel:
         spending = self.schedule.stopping.spending
         if spending == ANYTIME:  # the sum of all 1/n² is π²/6
             return self.alpha * 6 / (math.pi * self.number) ** 2
-        return spent_levels(self.schedule.fractions, self.alpha, spending)[self.number - 1]
+        return sequential.spent_levels(self.schedule.fractions, self.alpha, spending)[
+            self.number - 1
+        ]
 
     def _anytime_tail(self, df: float | None) -> float:
         """Return the tail probability of the bound of a confidence sequence."""
@@ -112,7 +108,7 @@ class LookLevel:
         if df is None:
             df = max(1.0, (self.schedule.clusters or self.schedule.counts[self.number - 1]) - 1)
         count = math.floor(df) + 1
-        bound = half_width(count, self.alpha) * math.sqrt(count)
+        bound = sequential.half_width(count, self.alpha) * math.sqrt(count)
         return 0.0 if math.isinf(bound) else float(special.stdtr(df, -bound))
 
 
@@ -158,7 +154,7 @@ def find_look_level(
     policies = {other.analysis_plan_id: _find_policy(other) for other in study.analysis_plans}
     claims = [key for key in find_look_claims(study, conditions) if policies[str(key[0])] == policy]
     count = 1 if policy == "none" else max(1, len(claims))
-    return LookLevel(schedule, number, alpha_share(ALPHA, count))
+    return LookLevel(schedule, number, sequential.alpha_share(ALPHA, count))
 
 
 def _find_policy(plan: AnalysisPlan) -> str:

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from fairtrial.core import write_table
+from fairtrial.core import table_files
 from fairtrial.study.design.balance import BalanceReport, balance_report
 from fairtrial.study.design.build import design_table, make_conditions
 from fairtrial.study.design.effect_correlations import ConditionAliasing, condition_aliasing
@@ -137,11 +137,13 @@ class PlanSummary:
     def write_conditions(self, path: Path) -> None:
         """Write the table of conditions in the format of the file's suffix."""
         rows = condition_rows(self.study, self.conditions)
-        write_table(path, condition_columns(self.study), rows)
+        table_files.write_table(path, condition_columns(self.study), rows)
 
     def write_runs(self, path: Path) -> None:
         """Write the planned runs in the format of the file's suffix."""
-        write_table(path, PLAN_COLUMNS, plan_rows(plan_runs(self.study, self.conditions)))
+        table_files.write_table(
+            path, PLAN_COLUMNS, plan_rows(plan_runs(self.study, self.conditions))
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary as plain data, with the table of conditions."""

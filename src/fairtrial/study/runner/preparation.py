@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fairtrial.core import Mistake, StudyError, build_record, format_count, plugins
+from fairtrial.core import Mistake, StudyError, build_record, plugins
 from fairtrial.study.design.build import build_design
 from fairtrial.study.design.run_plan import RunPlan
 from fairtrial.study.design.runs import MAX_RUNS, refuse_collisions
 from fairtrial.study.model.conditions import Condition
+from fairtrial.study.model.large_counts import format_large_count
 from fairtrial.study.model.study import Study
 from fairtrial.study.protocols import Executor
 from fairtrial.study.runner.bindings import Bindings, bind
@@ -175,7 +176,7 @@ def _find_plan_mistakes(study: Study, plan: RunPlan) -> list[Mistake]:
         return [
             Mistake(
                 ("run_budget", "max_runs"),
-                f"the plan has {format_count(len(plan))} runs, max_runs allows {max_runs:,}",
+                f"the plan has {format_large_count(len(plan))} runs, max_runs allows {max_runs:,}",
                 "raise max_runs, ask for fewer replicates or conditions, or let "
                 "max_runs_policy: balanced leave runs out evenly",
             )
@@ -184,7 +185,7 @@ def _find_plan_mistakes(study: Study, plan: RunPlan) -> list[Mistake]:
         return [
             Mistake(
                 ("run_budget", "replicates"),
-                f"the plan has {format_count(len(plan))} runs; a study can tell {MAX_RUNS:,} "
+                f"the plan has {format_large_count(len(plan))} runs; a study can tell {MAX_RUNS:,} "
                 "apart by their ids",
                 "ask for fewer replicates or conditions",
             )

@@ -18,7 +18,7 @@ from json import dumps
 from pathlib import Path
 from typing import Any, Literal
 
-from fairtrial.core import Emit, LedgerError, ignore_event, plugins
+from fairtrial.core import LedgerError, events, plugins
 from fairtrial.study.ledger.journal_store import JournalStore
 from fairtrial.study.ledger.reader import LedgerReader
 from fairtrial.study.ledger.schema import LEDGER_NAME
@@ -68,7 +68,7 @@ def run_study(
     limit: int | None = None,
     retry_wait_s: float = 1.0,
     on_result: Callable[[RunResult], None] | None = None,
-    on_event: Emit = ignore_event,
+    on_event: events.Emit = events.ignore_event,
 ) -> Sequence[RunResult]:
     """Run a study and return its results in plan order, read lazily from its ledger.
 

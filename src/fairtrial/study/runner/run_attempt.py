@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from fairtrial.core import Emit, LabError, ignore_event
+from fairtrial.core import LabError, events
 from fairtrial.study.agents.events import EventStream, now
 from fairtrial.study.agents.journal import Journal
 from fairtrial.study.agents.output import ReadOutput, read_output
@@ -172,7 +172,7 @@ class StudyWork:
         outcomes: Sequence[OutcomeSpec] = (),
         seed_globals: bool = True,
         workspaces: Path | None = None,
-        emit_progress: Emit = ignore_event,
+        emit_progress: events.Emit = events.ignore_event,
     ) -> None:
         self._bindings = bindings
         self._outcomes = tuple(outcomes)
@@ -247,7 +247,7 @@ class StudyWork:
         run.execution_metadata["problem_family"] = problem.family
         assert spec.agent_spec_ref is not None
         call = self._bindings.agents[spec.agent_spec_ref]
-        emit_progress = self._emit_progress if os.getpid() == self._process else ignore_event
+        emit_progress = self._emit_progress if os.getpid() == self._process else events.ignore_event
         given = run.events, run.workspace, run.journal, emit_progress
         task = Task(problem, assignment.condition, spec, *given)
         run.add_output(read_output(resolve(call(task))))

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Literal
 
-from fairtrial.core import Emit, LedgerError, ignore_event
+from fairtrial.core import LedgerError, events
 from fairtrial.study.ledger.packing import pack
 from fairtrial.study.ledger.writer import COMMIT_S, Ledger
 from fairtrial.study.model.runs import (
@@ -74,7 +74,7 @@ class RunLoop:
     retry_wait_s: float = 1.0
     on_committed: Callable[[int], None] | None = None
     gate: LookGate | None = None
-    on_event: Emit = ignore_event
+    on_event: events.Emit = events.ignore_event
     stop: Stop | None = None
 
     def __post_init__(self) -> None:

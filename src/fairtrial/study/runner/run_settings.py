@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from fairtrial.core import Emit, ignore_event
+from fairtrial.core import events
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.runs import RunResult
 from fairtrial.study.model.study import Study
@@ -70,7 +70,7 @@ class RunSettings:
     include_parquet: bool = False
     progress: ProgressMode = "none"
     on_result: Callable[[RunResult], None] | None = None
-    on_event: Emit = ignore_event
+    on_event: events.Emit = events.ignore_event
     check_early_results: Callable[[Sequence[RunResult]], Sequence[str]] | None = None
     tell: Callable[[str], None] = warnings.warn
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Set
 
-from fairtrial.core import conditional_power
+from fairtrial.core import sequential
 from fairtrial.study.design.look_schedule import LookSchedule
 from fairtrial.study.design.run_plan import RunPlan
 from fairtrial.study.ledger.planned_looks import (
@@ -109,7 +109,7 @@ def _find_chance(
     if test.minimum_size is not None and error and not is_equivalence:
         drift = test.minimum_size / (error * math.sqrt(fraction))
     trend = z / math.sqrt(fraction)
-    return max(conditional_power(z, fraction, level, value) for value in (trend, drift))
+    return max(sequential.conditional_power(z, fraction, level, value) for value in (trend, drift))
 
 
 def _find_standard_error(test: HypothesisTest, z: float) -> float | None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from fairtrial.core import Event
+from fairtrial.core import events
 from fairtrial.study.ledger.planned_looks import CONTINUES, PlannedLook
 
 
 @dataclass(frozen=True, slots=True)
-class LookFinished(Event):
+class LookFinished(events.Event):
     """A planned look at a study was made, and its decisions are stored.
 
     look: what it saw and decided

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from fairtrial.core import format_csv, unlimited_csv_fields
+from fairtrial.core import table_files
 
 CHUNK_ROWS = 1_000
 
@@ -30,11 +30,11 @@ class CsvFile:
         self.rows = 0
         self._file: IO[bytes] = path.open("xb")
         if columns:
-            self._file.write(format_csv([columns]).encode("utf-8"))
+            self._file.write(table_files.format_csv([columns]).encode("utf-8"))
 
     def add(self, rows: Sequence[Sequence[Any]]) -> None:
         """Write rows; None becomes an empty cell."""
-        self._file.write(format_csv(rows).encode("utf-8"))
+        self._file.write(table_files.format_csv(rows).encode("utf-8"))
         self.rows += len(rows)
 
     def close(self) -> None:
@@ -88,7 +88,7 @@ class GrowingCsvFile:
         self._body.close()
         if self._widths <= {len(columns)}:
             with self.path.open("xb") as file, self._body.path.open("rb") as body:
-                file.write(format_csv([columns]).encode("utf-8"))
+                file.write(table_files.format_csv([columns]).encode("utf-8"))
                 shutil.copyfileobj(body, file, 1 << 20)
         else:
             self._pad(columns)
@@ -101,7 +101,10 @@ class GrowingCsvFile:
     def _pad(self, columns: Sequence[str]) -> None:
         full = CsvFile(self.path, columns)
         try:
-            with self._body.path.open(encoding="utf-8", newline="") as body, unlimited_csv_fields():
+            with (
+                self._body.path.open(encoding="utf-8", newline="") as body,
+                table_files.unlimited_csv_fields(),
+            ):
                 for chunk in _chunks(csv.reader(body)):
                     full.add([row + [""] * (len(columns) - len(row)) for row in chunk])
         finally:
@@ -138,7 +141,7 @@ class CsvTable:
 
     def read(self) -> Iterator[list[str]]:
         """Yield the header, then the rows; must be iterated to the end."""
-        with self.path.open("rb") as file, unlimited_csv_fields():
+        with self.path.open("rb") as file, table_files.unlimited_csv_fields():
             for row in csv.reader(map(self._decode, file)):
                 yield row
                 self.rows += 1

@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from fairtrial.core import Mistake, StudyError, dump_record, has_pyarrow, require_pyarrow
+from fairtrial.core import Mistake, StudyError, dump_record, table_files
 from fairtrial.study.extensions import extra_tables
 from fairtrial.study.files.writing import write_study
 from fairtrial.study.ledger.reader import LedgerReader
@@ -76,7 +76,7 @@ def export_tables(
     reader = origin.reader if isinstance(origin, Results) else origin
     target = Path(folder)
     sqlite = sqlite or (target / SQLITE_FILE).exists()
-    parquet = parquet or ((target / f"{TABLES[0]}.parquet").exists() and has_pyarrow())
+    parquet = parquet or ((target / f"{TABLES[0]}.parquet").exists() and table_files.has_pyarrow())
     complete_cases = complete_cases or (target / COMPLETE_CASES_FOLDER).is_dir()
     with reader.snapshot():
         source = ledger_source(reader)
@@ -115,7 +115,7 @@ def check_target(folder: str | Path, *, parquet: bool = False) -> None:
     Called before the first run, so that the error does not come after the last one.
     """
     if parquet:
-        require_pyarrow()
+        table_files.require_pyarrow()
     refuse_foreign_files(Path(folder), file_names(sqlite=True, parquet=True))
 
 
@@ -132,7 +132,7 @@ def write_set(
 ) -> dict[str, Path]:
     """Write and publish one set of tables; returns the path of each file."""
     if parquet:
-        require_pyarrow()
+        table_files.require_pyarrow()
     _refuse_column_clashes(source)
     names = file_names(sqlite=sqlite, parquet=parquet)
     with explain_write_errors(folder):

@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from fairtrial.core import Mistake, StudyError, format_csv
+from fairtrial.core import Mistake, StudyError, table_files
 from fairtrial.study.tables.canonical import CONDITION_COLUMNS, MANIFEST_FILE, PLAN_COLUMNS
 
 CURRENT = ".tables"
@@ -118,8 +118,10 @@ def _is_plan_table(path: Path) -> bool:
     with path.open("rb") as file:
         header = file.readline(1_000_000).decode("utf-8", "replace").rstrip("\r\n")
     if path.name == "conditions.csv":
-        return (header + ",").startswith(format_csv([CONDITION_COLUMNS]).rstrip("\n") + ",")
-    return path.name == "runs.csv" and header == format_csv([PLAN_COLUMNS]).rstrip("\n")
+        return (header + ",").startswith(
+            table_files.format_csv([CONDITION_COLUMNS]).rstrip("\n") + ","
+        )
+    return path.name == "runs.csv" and header == table_files.format_csv([PLAN_COLUMNS]).rstrip("\n")
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from fairtrial.core import Mistake, StudyError, format_count, plugins
+from fairtrial.core import Mistake, StudyError, plugins
 from fairtrial.study.design.build import design_table, make_design
 from fairtrial.study.design.constraints import ConstraintChecker
 from fairtrial.study.design.dependent_factors import (
@@ -25,6 +25,7 @@ from fairtrial.study.design.runs import (
     get_problems,
 )
 from fairtrial.study.model.conditions import Condition
+from fairtrial.study.model.large_counts import format_large_count
 from fairtrial.study.model.study import Study
 from fairtrial.study.validation.references import find_dangling_references
 from fairtrial.study.validation.stopping_rules import find_stopping_mistakes
@@ -172,14 +173,14 @@ def _find_plan_mistakes(study: Study) -> Iterator[Mistake]:
     elif limit is not None and runs > limit and not study.run_budget.is_balanced:
         yield Mistake(
             ("run_budget", "max_runs"),
-            f"the plan has {format_count(runs)} runs, max_runs allows {limit:,}",
+            f"the plan has {format_large_count(runs)} runs, max_runs allows {limit:,}",
             "raise max_runs, ask for fewer replicates or conditions, or let "
             "max_runs_policy: balanced leave runs out evenly",
         )
     elif runs > MAX_RUNS:
         yield Mistake(
             ("run_budget", "replicates"),
-            f"the plan has {format_count(runs)} runs; a study can tell {MAX_RUNS:,} apart by "
+            f"the plan has {format_large_count(runs)} runs; a study can tell {MAX_RUNS:,} apart by "
             "their ids",
             "ask for fewer replicates or conditions, or make several studies of it",
         )

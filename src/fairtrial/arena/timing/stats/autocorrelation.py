@@ -42,7 +42,7 @@ from fairtrial.arena.timing.stats.sequential import (
     interim_look,
     intervals,
 )
-from fairtrial.core import LEAST_SPREAD
+from fairtrial.core import sequential
 
 if TYPE_CHECKING:
     from fairtrial.arena.timing.stats.arrays import Values
@@ -93,7 +93,7 @@ def serial_correlations(statistics: Values) -> Values:
     import numpy as np
 
     about_mean = statistics - np.mean(statistics, axis=1, keepdims=True)
-    least = (statistics.shape[1] - 1) * LEAST_SPREAD**2
+    least = (statistics.shape[1] - 1) * sequential.LEAST_SPREAD**2
     squares = np.sum(about_mean * about_mean, axis=1)
     steps = np.diff(statistics, axis=1)
     ratios = np.sum(steps * steps, axis=1) / np.maximum(squares, least)

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 
 from fairtrial.arena.timing.stats.autocorrelation import widening
 from fairtrial.arena.timing.stats.sequential import LOOKS, Claim, nominal_level
-from fairtrial.core import LEAST_SPREAD
+from fairtrial.core import sequential
 
 if TYPE_CHECKING:
     from fairtrial.arena.timing.stats.arrays import Values
@@ -85,7 +85,7 @@ def visible_effect(
     thresholds = _draw_thresholds(min(sessions, LOOKS[-1]), alpha)
     # The smallest threshold with at least that share of runs at or below it.
     detected = thresholds[min(math.ceil(power * len(thresholds)), len(thresholds)) - 1]
-    return math.expm1(float(detected) * max(spread, LEAST_SPREAD))
+    return math.expm1(float(detected) * max(spread, sequential.LEAST_SPREAD))
 
 
 def sessions_needed(

@@ -44,7 +44,7 @@ from enum import StrEnum
 
 from fairtrial.arena.timing.stats.race_field import Field, RunnerState, Standing
 from fairtrial.arena.timing.stats.sequential import LOOKS, Claim
-from fairtrial.core import alpha_share
+from fairtrial.core import sequential
 
 
 class RaceEnd(StrEnum):
@@ -94,7 +94,7 @@ class Race:
         self._winner: int | None = None
         self._ending: RaceEnd | None = None
         for _ in range(count):
-            self._field.add(alpha_share(alpha, count))
+            self._field.add(sequential.alpha_share(alpha, count))
         self._decide()
 
     @property

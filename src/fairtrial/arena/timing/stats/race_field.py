@@ -22,7 +22,7 @@ from enum import StrEnum
 from statistics import fmean
 
 from fairtrial.arena.timing.stats.sequential import SessionLook, interim_look, nominal_level
-from fairtrial.core import LEAST_SPREAD
+from fairtrial.core import sequential
 
 
 class RunnerState(StrEnum):
@@ -128,4 +128,4 @@ def _least_gap(mine: Sequence[float], other: Sequence[float], level: float) -> f
 
 def _variance(values: Sequence[float], mean: float) -> float:
     squares = math.fsum((value - mean) * (value - mean) for value in values)
-    return max(squares / (len(values) - 1), LEAST_SPREAD**2)
+    return max(squares / (len(values) - 1), sequential.LEAST_SPREAD**2)

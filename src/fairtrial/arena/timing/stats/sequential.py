@@ -28,7 +28,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from fairtrial.arena.timing.stats.boundaries import LEVELS
-from fairtrial.core import LEAST_SPREAD
+from fairtrial.core import sequential
 
 if TYPE_CHECKING:
     from fairtrial.arena.timing.stats.arrays import Values
@@ -141,7 +141,7 @@ def intervals(statistics: Values, alpha: float) -> tuple[Values, Values]:
 
     sessions = statistics.shape[1]
     mean = np.mean(statistics, axis=1)
-    sd = np.maximum(np.std(statistics, axis=1, ddof=1), LEAST_SPREAD)
+    sd = np.maximum(np.std(statistics, axis=1, ddof=1), sequential.LEAST_SPREAD)
     # scipy.stats.t.isf is the same with 0.1 ms of checks and a second of imports.
     quantile = -float(special.stdtrit(sessions - 1, nominal_level(alpha) / 2))
     width = quantile * sd / math.sqrt(sessions)

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from fairtrial.arena.model.timings import Estimate
 from fairtrial.arena.timing.stats.sequential import LOOKS
-from fairtrial.core import LEAST_SPREAD
+from fairtrial.core import sequential
 
 if TYPE_CHECKING:
     from fairtrial.arena.timing.stats.arrays import Values
@@ -54,7 +54,9 @@ def total_ratio(sessions: Sequence[Rounds]) -> Estimate | None:
     growth = float(np.sum(candidate) / np.sum(base))
     residuals = candidate - growth * base
     squares = float(np.sum(residuals * residuals)) * count / (count - 1)
-    error = max(math.sqrt(squares) / float(np.sum(candidate)), LEAST_SPREAD / math.sqrt(count))
+    error = max(
+        math.sqrt(squares) / float(np.sum(candidate)), sequential.LEAST_SPREAD / math.sqrt(count)
+    )
     return _estimate(-math.log(growth), error, count)
 
 

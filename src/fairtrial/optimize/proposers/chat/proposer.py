@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 
-from fairtrial.core import LabError, Mistake, Record, StudyError, blank_mistakes
+from fairtrial.core import LabError, Mistake, Record, StudyError
 from fairtrial.llm import (
     PRICES_DATE,
     TOKEN_LIMIT_FIELDS,
@@ -102,7 +102,7 @@ class Chat(Proposer, Record):
     )
 
     def _mistakes(self) -> Iterator[Mistake]:
-        yield from blank_mistakes(model=self.model)
+        yield from self._blank_mistakes("model")
         yield from _url_mistakes(self.base_url)
         yield from _variable_mistakes(self.key_variable)
         if self.temperature is not None and not 0 <= self.temperature < math.inf:

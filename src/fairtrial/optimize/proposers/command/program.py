@@ -7,7 +7,8 @@ import re
 import shutil
 from pathlib import Path
 
-from fairtrial.core import Mistake, StudyError, resolve_option_path
+from fairtrial.core import Mistake, StudyError
+from fairtrial.optimize.option_paths import resolve_option_path
 from fairtrial.optimize.proposers.command.agent_run import PYTHON, find_program_word
 from fairtrial.sandbox import system_mounts
 

@@ -27,15 +27,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fairtrial.arena import Workshop
-from fairtrial.core import (
-    FieldPath,
-    LabError,
-    Mistake,
-    Record,
-    StudyError,
-    drop_malformed_commands,
-    format_words,
-)
+from fairtrial.core import FieldPath, LabError, Mistake, Record, StudyError, syntax_checks
 from fairtrial.llm import MIN_SECRET_CHARS
 from fairtrial.optimize.proposals import Brief, Reply, Request
 from fairtrial.optimize.proposer import PreflightContext, Proposer, run_checks
@@ -108,7 +100,7 @@ class CommandProposer(Proposer, Record):
     def _older_form(
         cls, data: dict[str, Any], path: FieldPath, mistakes: list[Mistake]
     ) -> dict[str, Any]:
-        kept = drop_malformed_commands(data, ("argv",), path, mistakes)
+        kept = syntax_checks.drop_malformed_commands(data, ("argv",), path, mistakes)
         # A misspelt `argv` isn't missing as well: one mistake is enough.
         return {"argv": ["-"], **kept} if "argv" in data else kept
 
@@ -226,7 +218,7 @@ def _argv_mistakes(argv: tuple[str, ...], prompt: str | None) -> Iterator[Mistak
     if any("\0" in word for word in argv):
         yield Mistake(("argv",), "holds a null character, which no argument can")
     if "=" in argv[0] or (len(argv[0].split()) > 1 and "/" not in argv[0]):
-        hint = f"write each word on its own: {format_words(argv[0])}"
+        hint = f"write each word on its own: {syntax_checks.format_words(argv[0])}"
         if "=" in argv[0]:
             hint = "write each word on its own; variables are set by a first word `env`"
         yield Mistake(("argv", 0), f"expected a program, got '{argv[0]}'", hint)
