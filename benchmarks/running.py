@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial import Factor, ProblemPacket, RunBudget, Study, open_results
-from fairtrial.study import RunSettings, execute_study
+from fairtrial.study.runner import RunSettings, execute_study
 
 ROUNDS = 80_000
 """Rounds of a key derivation: some 20 ms of CPU, the length of one CPU-bound run. A loop in Python
@@ -112,7 +112,7 @@ def measure_runs(folder: Path, runs: int) -> dict[str, float]:
 
 
 def measure_tables(folder: Path, runs: int) -> dict[str, float]:
-    from fairtrial.study import export_tables
+    from fairtrial.study.tables import export_tables
 
     execute_study(make_study(folder, runs), settings(noop))
     results = open_results(folder)

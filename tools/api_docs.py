@@ -11,6 +11,7 @@ import inspect
 import re
 import sys
 from pathlib import Path
+from types import ModuleType
 
 GUIDE = Path(__file__).parent.parent / "docs" / "api.md"
 _TABLE = re.compile(r"(<!-- names: ([\w.]+) -->\n).*?(<!-- end -->)", re.S)
@@ -22,15 +23,35 @@ def first_paragraph(value: object) -> str:
     return " ".join(text.partition("\n\n")[0].split())
 
 
+def namespace_names(namespace: ModuleType) -> list[str]:
+    """Return the public names of a namespace: those that its stub or `__all__` lists, else the
+    classes and functions that the module defines."""
+    listed = getattr(namespace, "__all__", None)
+    if listed is not None:
+        return sorted(listed)
+    return sorted(
+        name
+        for name, value in vars(namespace).items()
+        if not name.startswith("_") and getattr(value, "__module__", "") == namespace.__name__
+    )
+
+
 def table(package: str) -> str:
-    """Return a Markdown table of a facade's classes and functions."""
+    """Return a Markdown table of a facade's classes and functions, and then of its namespaces."""
     facade = importlib.import_module(package)
-    rows = []
+    rows, namespace_rows = [], []
     for name in sorted(facade.__all__, key=lambda name: (name[0].islower(), name)):
         value = getattr(facade, name)
-        if inspect.isclass(value) or inspect.isroutine(value):
+        if inspect.ismodule(value):
+            names = ", ".join(f"`{inner}`" for inner in namespace_names(value))
+            namespace_rows.append(f"| `{name}` | {first_paragraph(value)} | {names} |\n")
+        elif inspect.isclass(value) or inspect.isroutine(value):
             rows.append(f"| `{name}` | {first_paragraph(value)} |\n")
-    return "\n| name | what it is |\n|---|---|\n" + "".join(rows) + "\n"
+    text = "\n| name | what it is |\n|---|---|\n" + "".join(rows) + "\n"
+    if namespace_rows:
+        text += "| namespace | what it is for | names |\n|---|---|---|\n"
+        text += "".join(namespace_rows) + "\n"
+    return text
 
 
 def updated(text: str) -> str:

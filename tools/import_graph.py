@@ -4,6 +4,10 @@
 
 Prints, for each tree: modules and lines by package, names that cross packages, modules that are
 imported from outside their package, and class names and file names that occur more than once.
+
+A name that crosses packages is one that another package imports. A namespace (a module or
+sub-package that a facade lists, such as `fairtrial.core.events`) counts as one name; how many names
+are used through namespaces is printed beside it, so that nothing is hidden in them.
 """
 
 from __future__ import annotations
@@ -49,6 +53,24 @@ def crossing_imports(modules: dict[str, tuple[Path, ast.Module]]) -> set[tuple[s
     return found
 
 
+def names_in_namespaces(modules: dict[str, tuple[Path, ast.Module]]) -> set[tuple[str, str]]:
+    """Return (namespace, name) of each name that another package uses as `namespace.name`."""
+    used = set()
+    for importer, (_, tree) in modules.items():
+        namespaces = {}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                for alias in node.names:
+                    full = f"{node.module}.{alias.name}"
+                    if full in modules and package_of(full) != package_of(importer):
+                        namespaces[alias.asname or alias.name] = full
+        for node in ast.walk(tree):
+            value = node.value if isinstance(node, ast.Attribute) else None
+            if isinstance(value, ast.Name) and value.id in namespaces:
+                used.add((namespaces[value.id], node.attr))
+    return used
+
+
 def repeated(names: list[str]) -> int:
     """Return how many names occur more than once."""
     return sum(count > 1 for count in Counter(names).values())
@@ -77,7 +99,13 @@ def main() -> None:
         seen: defaultdict[str, set[str]] = defaultdict(set)
         for _, module, _ in crossing:
             seen[package_of(module)].add(module)
-        print(f"  names that cross packages: {len({(m, n) for _, m, n in crossing})}")
+        names = {(module, name) for _, module, name in crossing}
+        by_package = Counter(package_of(module) for module, _ in names)
+        print(f"  names that cross packages: {len(names)}")
+        print(
+            "    " + ", ".join(f"{package} {by_package[package]}" for package in sorted(by_package))
+        )
+        print(f"  names used through namespaces: {len(names_in_namespaces(modules))}")
         outside = ", ".join(f"{package} {len(seen[package])}" for package in sorted(seen))
         print(f"  modules imported from outside their package: {outside}")
         print(f"  class names with several homes: {repeated(classes)}")

@@ -13,9 +13,10 @@ import pytest
 import yaml
 
 from fairtrial import Constraint, Factor, RunBudget, Study, build_design, load_study, plan_runs
-from fairtrial.cli import check, init, main as cli_main
+from fairtrial.cli import init, main as cli_main
 from fairtrial.cli.main import COMMANDS
-from fairtrial.study import summarize_plan
+from fairtrial.study import files
+from fairtrial.study.report import summarize_plan
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples/prompt-style.yaml"
@@ -409,7 +410,7 @@ def test_a_bug_of_ours_is_exit_1_with_a_request_to_report_it(run, monkeypatch):
     def explode(*args, **kwargs):
         raise RuntimeError("kaboom")
 
-    monkeypatch.setattr(check, "read_study", explode)
+    monkeypatch.setattr(files, "read_study", explode)
     code, _, err = run("check", EXAMPLE)
     assert code == 1
     assert "kaboom" in err
@@ -420,7 +421,7 @@ def test_an_interrupt_is_exit_130(run, monkeypatch):
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(check, "read_study", interrupt)
+    monkeypatch.setattr(files, "read_study", interrupt)
     code, _, err = run("check", EXAMPLE)
     assert code == 130
     assert err.endswith("interrupted\n")
@@ -430,7 +431,7 @@ def test_what_an_interrupt_leaves_is_told_and_folded_on_a_terminal(run, monkeypa
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt("what was done is kept")
 
-    monkeypatch.setattr(check, "read_study", interrupt)
+    monkeypatch.setattr(files, "read_study", interrupt)
     assert run("check", EXAMPLE)[2].endswith("interrupted; what was done is kept\n")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "25")

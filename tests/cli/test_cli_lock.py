@@ -17,8 +17,9 @@ from cli_kit import STUDY
 
 from fairtrial import load_study
 from fairtrial.core import LedgerError
-from fairtrial.study import lock_study, read_lock, run_study, verify_bundle
-from fairtrial.study.tables import provenance
+from fairtrial.study import lock_study, run_study
+from fairtrial.study.ledger import read_lock
+from fairtrial.study.tables import provenance, verify_bundle
 from fairtrial.study.tables.provenance import read_commit
 
 CLAIMS = {

@@ -29,6 +29,7 @@ from fairtrial.optimize.lineage import LoopRules
 from fairtrial.optimize.loop import OptimizeLoop
 from fairtrial.optimize.scheduler import Scheduler
 from fairtrial.sandbox import selection as choosing
+from fairtrial.study import runner
 from fairtrial.study.agents.journal import Journal
 from fairtrial.study.ledger.writer import open_ledger
 
@@ -199,7 +200,7 @@ def test_who_interrupts_twice_is_told_how_to_go_on(desk, monkeypatch):
     def leave_at_once(study, settings):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(optimize, "execute_study", leave_at_once)
+    monkeypatch.setattr(runner, "execute_study", leave_at_once)
     code, out, err = desk.optimize("--unsandboxed", asking=NOTHING)
     assert (code, out) == (130, "")
     assert err.endswith("the same command goes on where it was\n")
@@ -434,7 +435,7 @@ def test_whose_fault_it_was_and_the_same_command_goes_on(desk):
 
 @pytest.mark.parametrize("stopped", ["interrupted", "cancelled"])
 def test_one_that_was_stopped_is_told_that_it_can_go_on(desk, monkeypatch, stopped):
-    monkeypatch.setattr(optimize, "execute_study", lambda *_: SimpleNamespace(stopped=stopped))
+    monkeypatch.setattr(runner, "execute_study", lambda *_: SimpleNamespace(stopped=stopped))
     code, out, err = desk.optimize("--unsandboxed", asking=NOTHING)
     assert (code, out) == (130, "")
     told = f"interrupted; {optimize.KEPT}\n"

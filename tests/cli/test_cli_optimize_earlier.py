@@ -13,7 +13,7 @@ from fairtrial import AgentBinding, load_problem
 from fairtrial.cli.optimize_study import AGENT, make_study
 from fairtrial.cli.resume_command import resume_command
 from fairtrial.optimize import OptimizationResult, problem_fingerprint
-from fairtrial.study import RunSettings, execute_study
+from fairtrial.study.runner import RunSettings, execute_study
 
 PROBLEM = {
     "problem_id": "total",

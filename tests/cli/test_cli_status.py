@@ -23,10 +23,10 @@ from fairtrial.cli.output import fold_command
 from fairtrial.cli.resume_command import resume_command
 from fairtrial.optimize.code_problem import BoundCode
 from fairtrial.sandbox import host_lock as quiet
-from fairtrial.study import LedgerReader, StudyStatus, Summary
+from fairtrial.study.ledger import LedgerReader, Summary
 from fairtrial.study.ledger.lock import OwnerLock
 from fairtrial.study.ledger.writer import open_ledger
-from fairtrial.study.runner import control, progress
+from fairtrial.study.runner import StudyStatus, control, progress
 
 WAITING = """
 import pathlib, time

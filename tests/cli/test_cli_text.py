@@ -14,7 +14,7 @@ import yaml
 from fairtrial import load_study
 from fairtrial.cli import table
 from fairtrial.cli.output import print_facts
-from fairtrial.study import read_study
+from fairtrial.study.files import read_study
 
 SCRIPT = Path(sys.executable).with_name("fairtrial")
 PROMPTS = {

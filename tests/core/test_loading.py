@@ -12,7 +12,8 @@ import yaml
 from fairtrial.core import Mistake, StudyError
 from fairtrial.core.documents import StudyWarning
 from fairtrial.core.documents.nodes import DEPTH_LIMIT
-from fairtrial.study import LoadedStudy, Study, load_study, read_study
+from fairtrial.study import Study, load_study
+from fairtrial.study.files import LoadedStudy, read_study
 
 STUDIES = Path(__file__).parents[1] / "data" / "studies"
 HEAD = "study_id: s\ntitle: t\n"

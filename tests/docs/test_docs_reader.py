@@ -17,8 +17,14 @@ from fairtrial.study.tables.rows import UNKNOWN, RunRows
 
 ROOT = Path(__file__).parents[2]
 GUIDES = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
-PUBLIC_MODULES = ("fairtrial.study.protocols", "fairtrial.testing")
-FACADES = ("fairtrial", "fairtrial.study", "fairtrial.arena", "fairtrial.optimize")
+PUBLIC_MODULES = ("fairtrial.study.executors", "fairtrial.testing")
+FACADES = (
+    "fairtrial",
+    "fairtrial.study",
+    "fairtrial.study.executors",
+    "fairtrial.arena",
+    "fairtrial.optimize",
+)
 
 
 def read(name):

@@ -6,16 +6,10 @@ import sys
 import textwrap
 
 from fairtrial import Factor, RunBudget, Study, build_design
-from fairtrial.study import (
-    Assignment,
-    Emitted,
-    Finished,
-    Outcome,
-    RunStatus,
-    pack,
-    study_fingerprint,
-)
+from fairtrial.study import RunStatus
 from fairtrial.study.design.run_plan import RunPlan
+from fairtrial.study.executors import Assignment, Emitted, Finished, Outcome, pack
+from fairtrial.study.ledger import study_fingerprint
 from fairtrial.study.ledger.writer import open_ledger
 
 SOUND = "SELECT * FROM pragma_integrity_check"

@@ -2,8 +2,9 @@
 
 from typing import Any, NamedTuple
 
-from fairtrial.study import Assignment, Condition, Outcome, ProblemPacket, Study, unpack
+from fairtrial.study import Condition, ProblemPacket, Study
 from fairtrial.study.design.run_plan import RunPlan
+from fairtrial.study.executors import Assignment, Outcome, unpack
 from fairtrial.study.runner.bindings import bind
 from fairtrial.study.runner.run_attempt import StudyWork
 

@@ -3,17 +3,10 @@
 import json
 
 from fairtrial import Factor, RunBudget, Study, build_design
-from fairtrial.study import (
-    Assignment,
-    Emitted,
-    FailureKind,
-    Finished,
-    LedgerReader,
-    Outcome,
-    RunStatus,
-    pack,
-)
+from fairtrial.study import FailureKind, RunStatus
 from fairtrial.study.design.run_plan import RunPlan
+from fairtrial.study.executors import Assignment, Emitted, Finished, Outcome, pack
+from fairtrial.study.ledger import LedgerReader
 from fairtrial.study.ledger.writer import open_ledger
 
 STARTED = "2026-01-02T03:04:05.678+00:00"

@@ -7,7 +7,8 @@ from contextlib import closing
 import pytest
 from run_kit import read_table
 
-from fairtrial.study import LedgerReader, spell_cost
+from fairtrial.study import spell_cost
+from fairtrial.study.ledger import LedgerReader
 from fairtrial.study.ledger.lock import LOCK_NAME
 
 BESIDE = "for attempts without a result here"

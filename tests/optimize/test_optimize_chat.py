@@ -33,7 +33,7 @@ from fairtrial.cli.main import main
 from fairtrial.llm import Secret
 from fairtrial.optimize import RequestKind
 from fairtrial.optimize.optimizer import REPLIES
-from fairtrial.study import LedgerReader
+from fairtrial.study.ledger import LedgerReader
 
 pytestmark = [
     pytest.mark.slow,

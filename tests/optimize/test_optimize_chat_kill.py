@@ -19,7 +19,7 @@ from test_optimize_chat import WORDS, assert_no_key, by_chat, whole
 from test_optimize_kill import assert_nothing_left, die, read_result, told
 
 from fairtrial.optimize import RequestKind
-from fairtrial.study import LedgerReader
+from fairtrial.study.ledger import LedgerReader
 
 pytestmark = [
     pytest.mark.slow,

@@ -30,7 +30,8 @@ from fairtrial.optimize import OptimizationResult, code_problem as module
 from fairtrial.optimize.code_problem import UNITS, BoundCode, Code, has_judged, read_answer
 from fairtrial.optimize.result import JudgedOutput
 from fairtrial.sandbox import host_lock as quiet
-from fairtrial.study import ProblemBinding, RunBudget, RunStatus, pack, unpack
+from fairtrial.study import ProblemBinding, RunBudget, RunStatus
+from fairtrial.study.executors import pack, unpack
 from fairtrial.study.problems.scoring import read_verdict
 from fairtrial.study.runner.bound_objects import make_problem
 

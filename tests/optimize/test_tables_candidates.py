@@ -13,7 +13,8 @@ from run_kit import make_study, run
 from fairtrial import open_results
 from fairtrial.core.table_files import format_csv
 from fairtrial.optimize.candidates_table import COLUMNS, CandidatesTable, candidate_rows, fit
-from fairtrial.study import RunResult, RunStatus, Study, export_tables, render_codebook
+from fairtrial.study import RunResult, RunStatus, Study, render_codebook
+from fairtrial.study.tables import export_tables
 from fairtrial.study.tables.integrity import find_invalid_column, validate_artifacts
 
 ANYTHING = st.recursive(

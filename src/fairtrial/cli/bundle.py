@@ -9,7 +9,7 @@ import click
 
 from fairtrial.cli.output import REPORT_NAME, json_option, print_json, shown_path, warn
 from fairtrial.core import Mistake, StudyError
-from fairtrial.study import bundle_results, find_stale_files, verify_bundle
+from fairtrial.study import bundle_results, report, tables
 
 
 @click.command(
@@ -37,7 +37,7 @@ def command(
 ) -> None:
     """Pack the results of a study, with checksums; the same content gives the same bytes."""
     if verify:
-        errors = verify_bundle(target)
+        errors = tables.verify_bundle(target)
         if errors:
             raise StudyError([Mistake((), error) for error in errors], source=str(target))
         archive = target
@@ -60,7 +60,7 @@ def _stale_warnings(folder: Path) -> list[str]:
     """Return warnings about files that were made from older tables than the archive has."""
     shown = shlex.quote(shown_path(folder))
     warnings = []
-    for name in find_stale_files(folder, REPORT_NAME):
+    for name in report.find_stale_files(folder, REPORT_NAME):
         command = f"report {shown}" if name == REPORT_NAME else f"export {shown} --complete-cases"
         warnings.append(f"{name} is older than the tables; `fairtrial {command}` makes it again")
     return warnings

@@ -17,7 +17,7 @@ from fairtrial.cli.table import GAP
 from fairtrial.cli.timing_text import COLORS
 from fairtrial.core import Mistake, StudyError, on_one_line
 from fairtrial.optimize import OptimizationResult
-from fairtrial.study import Results, RunResult, Study, open_results, select_assignments
+from fairtrial.study import Results, RunResult, Study, design, open_results
 
 Row = Mapping[str, Any]
 LONGEST_WHY, LONGEST_NAME, LONGEST_ERROR = 100, 60, 300
@@ -82,7 +82,7 @@ def make_heading(
     spec, text = result.run_spec, ""
     if spec is not None and conditions:
         assigned = conditions.get(spec.condition_id, {})
-        factors = select_assignments(study, spec.agent_spec_ref, assigned)
+        factors = design.select_assignments(study, spec.agent_spec_ref, assigned)
         named = [f"{name.rpartition('.')[2]}={value}" for name, value in factors.items()]
         who = [spec.agent_spec_ref or "", spec.problem_id or "", f"replicate {spec.replicate}"]
         text = "  " + ", ".join([*named, *filter(None, who)])

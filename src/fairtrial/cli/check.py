@@ -10,7 +10,7 @@ from fairtrial.arena import is_problem_file
 from fairtrial.cli.check_problem import check_problem
 from fairtrial.cli.output import count, json_option, print_json, warn
 from fairtrial.core import StudyError
-from fairtrial.study import find_plugin_mistakes, read_study, summarize_plan
+from fairtrial.study import files, report, runner
 
 
 @click.command(
@@ -30,14 +30,14 @@ def command(study: Path, as_json: bool) -> None:
     it names must exist; nothing is run.
     """
     try:
-        loaded = read_study(study)
+        loaded = files.read_study(study)
     except StudyError:
         if not is_problem_file(study):
             raise
         check_problem(study, as_json=as_json)
         return
-    plan = summarize_plan(loaded.study, check_run_ids=False)
-    missing = find_plugin_mistakes(loaded.study, plan.conditions)
+    plan = report.summarize_plan(loaded.study, check_run_ids=False)
+    missing = runner.find_plugin_mistakes(loaded.study, plan.conditions)
     if missing:
         raise loaded.locate(StudyError(missing))
     warnings = [

@@ -10,7 +10,7 @@ import click
 
 from fairtrial.cli.output import folder_argument, json_option, note, print_json, shown_path
 from fairtrial.core import LedgerError
-from fairtrial.study import control_study
+from fairtrial.study import runner
 
 
 @click.command(
@@ -37,7 +37,7 @@ def cancel(folder: Path, as_json: bool) -> None:
 
 def _send(folder: Path, action: Literal["pause", "cancel"], message: str, as_json: bool) -> None:
     shown = shlex.quote(shown_path(folder))
-    if not control_study(folder, action):
+    if not runner.control_study(folder, action):
         raise LedgerError(f"nothing runs in {folder}; see `fairtrial status {shown}`")
     if as_json:
         print_json({"ok": True, "asked": action, "output_dir": str(folder)})

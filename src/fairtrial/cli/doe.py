@@ -12,12 +12,12 @@ from fairtrial.cli.output import json_option, print_facts, print_json, print_wra
 from fairtrial.cli.output_paths import refuse_overwriting
 from fairtrial.cli.table import print_table
 from fairtrial.core import FieldPath, Mistake, StudyError, describe_value, documents, table_files
-from fairtrial.study import DESIGN_ALIASES, DesignKind, generate_doe
+from fairtrial.study import DesignKind, design, generate_doe
 
 SHOWN_ROWS = 40
 EXAMPLE_HINT = """write it like '{"x": [1, 2], "y": ["a", "b"]}'"""
 KINDS = ", ".join(kind.value for kind in DesignKind)
-ALIASES = ", ".join(f"{alias} = {kind.value}" for alias, kind in DESIGN_ALIASES.items())
+ALIASES = ", ".join(f"{alias} = {kind.value}" for alias, kind in design.DESIGN_ALIASES.items())
 FLAGS = {
     "kind": "--kind",
     "factors": "--factors",

@@ -8,7 +8,7 @@ import click
 
 from fairtrial.cli.output import count, folder_argument, json_option, note, print_json
 from fairtrial.core import Mistake, StudyError
-from fairtrial.study import COMPLETE_CASES_FOLDER, LedgerReader, export_tables
+from fairtrial.study import ledger, tables
 
 
 @click.command(
@@ -32,9 +32,9 @@ def command(
     """Write the tables again from the ledger; also possible while the study runs."""
     if out is not None and out.exists() and not out.is_dir():
         raise StudyError(Mistake(("--out",), f"{out} is a file", "name a directory"))
-    reader = LedgerReader.open(folder)
+    reader = ledger.LedgerReader.open(folder)
     try:
-        written = export_tables(
+        written = tables.export_tables(
             reader, out or folder, sqlite=sqlite, parquet=parquet, complete_cases=complete_cases
         )
         summary = reader.summary()
@@ -54,7 +54,7 @@ def command(
         return
     click.echo(f"wrote the tables of {count(summary.done, 'run')} to {out or folder}")
     if complete_cases:
-        target = (out or folder) / COMPLETE_CASES_FOLDER
+        target = (out or folder) / tables.COMPLETE_CASES_FOLDER
         click.echo(f"wrote complete cases to {target}, {count(incomplete, 'run')} left out")
     if summary.pending:
         note(f"{count(summary.pending, 'run')} not done yet")

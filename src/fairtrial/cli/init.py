@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from importlib.resources import files
+from importlib import resources
 from pathlib import Path
 
 import click
@@ -12,7 +12,7 @@ import click
 from fairtrial.cli.output import json_option, print_json
 from fairtrial.compat import recipes
 from fairtrial.core import StudyError, atomic_write
-from fairtrial.study import write_study
+from fairtrial.study import files
 
 RECIPES = {
     name.removeprefix("build_").removesuffix("_study").replace("_", "-"): name
@@ -47,7 +47,7 @@ def command(path: Path, recipe: str | None, force: bool, as_json: bool) -> None:
     agents = None
     if recipe is not None:
         format = "json" if path.suffix == ".json" else "yaml"
-        write_study(getattr(recipes, RECIPES[recipe])(), path, format, brief=True)
+        files.write_study(getattr(recipes, RECIPES[recipe])(), path, format, brief=True)
     else:
         agents = path.with_name(re.sub(r"\W+", "_", path.stem) + "_agents.py")
         _write("starter.yaml", path, path, agents)
@@ -80,6 +80,6 @@ def _check_path(path: Path, recipe: str | None, force: bool) -> None:
 
 def _write(starter: str, target: Path, study: Path, agents: Path) -> None:
     """Write a starter file, with the names of the study and of its module put in."""
-    text = files("fairtrial.cli").joinpath(starter).read_text("utf-8")
+    text = resources.files("fairtrial.cli").joinpath(starter).read_text("utf-8")
     with atomic_write(target) as file:
         file.write(text.replace(STUDY, study.name).replace(MODULE, agents.stem))

@@ -8,7 +8,7 @@ import click
 
 from fairtrial.cli.output import count, json_option, print_json, shown_path, study_argument, warn
 from fairtrial.core import StudyError
-from fairtrial.study import StudyLock, describe_lock, lock_study, override, read_study
+from fairtrial.study import files, ledger, lock_study
 
 
 @click.command(
@@ -51,9 +51,9 @@ def command(
     directory. `fairtrial run` picks it up, and the report names what differs from it. The first run
     of a study that isn't locked locks it. A study that is locked already keeps its lock.
     """
-    loaded = read_study(study)
+    loaded = files.read_study(study)
     warn(loaded.warning_lines())
-    planned = override(loaded.study, assignments) if assignments else loaded.study
+    planned = files.override(loaded.study, assignments) if assignments else loaded.study
     try:
         lock = lock_study(planned, output_dir=output, timestamp=timestamp, note=note, relock=relock)
     except StudyError as error:
@@ -65,8 +65,8 @@ def command(
         _print(lock, folder, planned.study_id)
 
 
-def _print(lock: StudyLock, folder: Path, study_id: str) -> None:
-    for phrase in describe_lock(lock):
+def _print(lock: ledger.StudyLock, folder: Path, study_id: str) -> None:
+    for phrase in lock.describe():
         click.echo(phrase)
     click.echo(
         f"{study_id}: {count(lock.runs, 'run')} planned; the lock is in {shown_path(folder)}"

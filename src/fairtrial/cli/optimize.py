@@ -43,7 +43,7 @@ from fairtrial.cli.verdict_text import LONGEST_NOTE
 from fairtrial.core import Mistake, StudyError, atomic_write, events, on_one_line
 from fairtrial.optimize import MOST_CONTENDERS, OptimizationResult, Optimizer
 from fairtrial.sandbox import find_sandbox
-from fairtrial.study import RunResult, RunSettings, RunStatus, Study, execute_study
+from fairtrial.study import RunResult, RunStatus, Study, runner
 
 PATCH, EXPLANATION = "best.patch", "best.md"
 KEPT = "what was answered and judged is kept: the same command goes on where it was"
@@ -128,7 +128,7 @@ def _run(
 ) -> tuple[RunResult, bool]:
     """Run the study, or continue it; return its only result, and whether it is new."""
     new_results: list[RunResult] = []
-    settings = RunSettings(
+    settings = runner.RunSettings(
         output_dir=folder,
         agent_bindings={AGENT: optimizer},  # it is built and checked already
         resume=True,
@@ -140,7 +140,7 @@ def _run(
         tell=lambda text: warn([text]),
     )
     try:
-        results = execute_study(study, settings)
+        results = runner.execute_study(study, settings)
     except KeyboardInterrupt:  # a second one ends it at once
         raise KeyboardInterrupt(KEPT) from None
     if results.stopped in ("interrupted", "cancelled"):

@@ -15,14 +15,7 @@ from fairtrial.cli.interrupts import run_interruptible
 from fairtrial.cli.optimize_study import AGENT, PLUGIN, PROPOSER_OPTIONS, find_problem
 from fairtrial.core import LedgerError, Mistake, StudyError, on_one_line
 from fairtrial.optimize import OptimizationResult, modernize_options, problem_fingerprint
-from fairtrial.study import (
-    LEDGER_NAME,
-    RunStatus,
-    Study,
-    differences,
-    open_results,
-    study_fingerprint,
-)
+from fairtrial.study import RunStatus, Study, ledger, open_results
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +90,7 @@ def _read_folder(folder: Path, study: Study | None = None) -> _FolderContent | N
 
     An unreadable ledger is reported when the study is run.
     """
-    if not (folder / LEDGER_NAME).exists():
+    if not (folder / ledger.LEDGER_NAME).exists():
         return None
     try:
         with open_results(folder) as results:
@@ -107,15 +100,15 @@ def _read_folder(folder: Path, study: Study | None = None) -> _FolderContent | N
         return None
     result = OptimizationResult.from_output(outputs[0]) if outputs else None
     foreign = _describe_study(stored) if stored.study_id != wanted.study_id else ""
-    fingerprints = [study_fingerprint(study, ()) for study in (stored, wanted)]
+    fingerprints = [ledger.study_fingerprint(study, ()) for study in (stored, wanted)]
     if foreign or find_problem(stored) is None:
-        return _FolderContent(differences(*fingerprints), result, foreign)
+        return _FolderContent(ledger.differences(*fingerprints), result, foreign)
     agents = fingerprints[0]["agents"]
     is_older = agents != _modernize(agents)
     for fingerprint in fingerprints:
         only_proposer = result is None
         fingerprint["agents"] = _modernize(fingerprint["agents"], only_proposer=only_proposer)
-    return _FolderContent(differences(*fingerprints), result, is_older=is_older)
+    return _FolderContent(ledger.differences(*fingerprints), result, is_older=is_older)
 
 
 def _describe_study(study: Study) -> str:

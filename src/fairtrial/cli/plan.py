@@ -20,17 +20,7 @@ from fairtrial.cli.output import (
 from fairtrial.cli.output_paths import refuse_overwriting
 from fairtrial.cli.table import print_table
 from fairtrial.core import table_files
-from fairtrial.study import (
-    PlanLine,
-    PlanSummary,
-    apply_pilot,
-    estimate_variances,
-    format_plan,
-    format_plan_changes,
-    format_power_curves,
-    read_study,
-    summarize_plan,
-)
+from fairtrial.study import files, report
 
 
 @click.command(
@@ -89,10 +79,10 @@ def command(
         if target is not None:
             table_files.check_format(target)
     refuse_overwriting({"--out": out, "--runs": runs_out}, [study, against])
-    loaded = read_study(study)
-    variances = [] if pilot is None else estimate_variances(pilot, loaded.study)
-    plan = summarize_plan(apply_pilot(loaded.study, variances))
-    old = None if against is None else summarize_plan(read_study(against).study)
+    loaded = files.read_study(study)
+    variances = [] if pilot is None else report.estimate_variances(pilot, loaded.study)
+    plan = report.summarize_plan(report.apply_pilot(loaded.study, variances))
+    old = None if against is None else report.summarize_plan(files.read_study(against).study)
     written = _write_tables(plan, out, runs_out)
     warnings = [*loaded.warning_lines(), *loaded.unbound_lines(), *plan.warnings]
     if as_json:
@@ -108,15 +98,15 @@ def command(
     for entry in variances:
         print_wrapped(f"pilot    {entry}", "", " " * 9)
     if with_curves:
-        _print_lines(format_power_curves(plan.power_curves))
+        _print_lines(report.format_power_curves(plan.power_curves))
     if old is not None:
         click.echo()
-        _print_lines(format_plan_changes(plan, old))
+        _print_lines(report.format_plan_changes(plan, old))
     for path in written:
         click.echo(f"wrote {path}")
 
 
-def _write_tables(plan: PlanSummary, out: Path | None, runs_out: Path | None) -> list[str]:
+def _write_tables(plan: report.PlanSummary, out: Path | None, runs_out: Path | None) -> list[str]:
     if out is not None:
         plan.write_conditions(out)
     if runs_out is not None:
@@ -124,8 +114,8 @@ def _write_tables(plan: PlanSummary, out: Path | None, runs_out: Path | None) ->
     return [str(path) for path in (out, runs_out) if path is not None]
 
 
-def _print_plan(plan: PlanSummary) -> None:
-    text = format_plan(plan)
+def _print_plan(plan: report.PlanSummary) -> None:
+    text = report.format_plan(plan)
     click.echo(style(text.title, bold=True))
     _print_lines(text.size)
     click.echo()
@@ -140,6 +130,6 @@ def _print_plan(plan: PlanSummary) -> None:
     _print_lines(text.details)
 
 
-def _print_lines(lines: Iterable[PlanLine]) -> None:
+def _print_lines(lines: Iterable[report.PlanLine]) -> None:
     for line in lines:
         print_wrapped(line.text, " " * line.indent, " " * line.hanging_indent)

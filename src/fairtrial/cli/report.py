@@ -15,13 +15,7 @@ from fairtrial.cli.output import (
     print_markdown,
 )
 from fairtrial.core import atomic_write
-from fairtrial.study import (
-    full_report,
-    open_results,
-    record_interim_look,
-    render_markdown_summary,
-    report_facts,
-)
+from fairtrial.study import full_report, ledger, open_results, render_markdown_summary, report
 
 
 @click.command(
@@ -48,14 +42,14 @@ def command(folder: Path, out: Path | None, as_json: bool) -> None:
         summary = results.reader.summary()
         left_out = summary.left_out
         if as_json:
-            facts = report_facts(study, conditions, results, left_out=left_out)
-            record_interim_look(folder, study, summary)
+            facts = report.report_facts(study, conditions, results, left_out=left_out)
+            ledger.record_interim_look(folder, study, summary)
             print_json(facts)
             return
         text = full_report(study, conditions, results, left_out=left_out)
         target = out or folder / REPORT_NAME
         with atomic_write(target) as file:
             file.write(text)
-        record_interim_look(folder, study, summary)
+        ledger.record_interim_look(folder, study, summary)
         print_markdown(render_markdown_summary(study, results, conditions).rstrip())
     note(f"\nwrote the complete report to {target}")

@@ -7,17 +7,17 @@ from pathlib import Path
 
 from fairtrial.cli.optimize_study import find_problem, spell_flags
 from fairtrial.cli.output import shown_path
-from fairtrial.study import RunSettings, Study, Summary
+from fairtrial.study import Study, ledger, runner
 
 
-def executor_options(settings: RunSettings) -> list[str]:
+def executor_options(settings: runner.RunSettings) -> list[str]:
     """Return executor and parallelism as command-line options, where the settings have them."""
     given = {"--executor": settings.executor, "--parallel": settings.parallelism}
     return [f"{name} {value}" for name, value in given.items() if value is not None]
 
 
 def resume_command(
-    folder: Path, study: Study, summary: Summary, settings: RunSettings | None = None
+    folder: Path, study: Study, summary: ledger.Summary, settings: runner.RunSettings | None = None
 ) -> str:
     """Return the command that resumes an unfinished study.
 

@@ -14,21 +14,7 @@ from fairtrial.cli.output import json_option, note, print_json, study_argument, 
 from fairtrial.cli.resume_command import executor_options
 from fairtrial.cli.run_summary import print_outcome
 from fairtrial.core import StudyError, events
-from fairtrial.study import (
-    LEDGER_NAME,
-    LedgerReader,
-    LoadedStudy,
-    LookFinished,
-    OutcomeMonitor,
-    RunSettings,
-    Study,
-    control_study,
-    execute_study,
-    override,
-    prepare,
-    read_study,
-    restore_settings,
-)
+from fairtrial.study import LookFinished, Study, files, ledger, report, runner
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -47,9 +33,9 @@ class RunOptions:
     allow_failures: bool
     as_json: bool
 
-    def settings(self) -> RunSettings:
+    def settings(self) -> runner.RunSettings:
         """Return the settings of a session with these options."""
-        return RunSettings(
+        return runner.RunSettings(
             parallelism=self.parallel,
             executor=self.executor,
             include_sqlite=self.sqlite,
@@ -168,7 +154,7 @@ def resume(
     Runs what has no result yet and what broke. A paused study continues in its own process.
     """
     run_options = RunOptions(**options)
-    if _is_output_directory(target):
+    if target.is_dir():
         if output is not None:
             raise click.UsageError(f"--output goes with a study file; {target} is a directory")
         if _lift_pause(target, as_json=run_options.as_json):
@@ -202,27 +188,23 @@ def retry(target: Path, failed: bool, assignments: tuple[str, ...], **options: A
     return _run(study, settings, run_options)
 
 
-def _read(path: Path) -> LoadedStudy:
-    loaded = read_study(path)
+def _read(path: Path) -> files.LoadedStudy:
+    loaded = files.read_study(path)
     warn(loaded.warning_lines())
     return loaded
 
 
-def _override(loaded: LoadedStudy, assignments: tuple[str, ...]) -> Study:
-    return override(loaded.study, assignments) if assignments else loaded.study
-
-
-def _is_output_directory(target: Path) -> bool:
-    return (target / LEDGER_NAME).exists() or target.is_dir()
+def _override(loaded: files.LoadedStudy, assignments: tuple[str, ...]) -> Study:
+    return files.override(loaded.study, assignments) if assignments else loaded.study
 
 
 def _read_stored(
     folder: Path, run_options: RunOptions, assignments: tuple[str, ...] = ()
-) -> tuple[Study, RunSettings]:
+) -> tuple[Study, runner.RunSettings]:
     """Return the study as its ledger stores it: its file may no longer exist."""
-    reader = LedgerReader.open(folder)
+    reader = ledger.LedgerReader.open(folder)
     try:
-        study = override(reader.study, assignments) if assignments else reader.study
+        study = files.override(reader.study, assignments) if assignments else reader.study
         # A budget doesn't change the conditions, and files that the design reads may be gone.
         is_same = all(path.startswith("run_budget.") for path in assignments)
         conditions = reader.conditions if is_same else None
@@ -233,7 +215,7 @@ def _read_stored(
 
 def _lift_pause(folder: Path, *, as_json: bool) -> bool:
     """End the pause of a running study; returns whether there was one."""
-    if not control_study(folder, "resume"):
+    if not runner.control_study(folder, "resume"):
         return False
     if as_json:
         print_json({"ok": True, "asked": "resume", "output_dir": str(folder)})
@@ -243,14 +225,14 @@ def _lift_pause(folder: Path, *, as_json: bool) -> bool:
 
 
 def _run(
-    study: Study, settings: RunSettings, run_options: RunOptions, *, dry_run: bool = False
+    study: Study, settings: runner.RunSettings, run_options: RunOptions, *, dry_run: bool = False
 ) -> int:
     if dry_run:
         return _dry_run(study, settings, run_options)
     if settings.resume:
         settings = _restore_settings(study, settings)
-    monitor = OutcomeMonitor(study)
-    results = execute_study(
+    monitor = report.OutcomeMonitor(study)
+    results = runner.execute_study(
         study, replace(settings, check_early_results=monitor.check_early_results)
     )
     warn(monitor.check_all_results(results))
@@ -263,9 +245,9 @@ def _run(
     )
 
 
-def _restore_settings(study: Study, settings: RunSettings) -> RunSettings:
+def _restore_settings(study: Study, settings: runner.RunSettings) -> runner.RunSettings:
     """Return settings with executor and parallelism of the last session, and print them."""
-    restored = restore_settings(study, settings)
+    restored = runner.restore_settings(study, settings)
     given = executor_options(settings)
     added = [option for option in executor_options(restored) if option not in given]
     if added:
@@ -273,8 +255,8 @@ def _restore_settings(study: Study, settings: RunSettings) -> RunSettings:
     return restored
 
 
-def _dry_run(study: Study, settings: RunSettings, run_options: RunOptions) -> int:
-    prepared = prepare(study, settings)
+def _dry_run(study: Study, settings: runner.RunSettings, run_options: RunOptions) -> int:
+    prepared = runner.prepare(study, settings)
     facts = {
         "ok": True,
         "study_id": study.study_id,

@@ -12,7 +12,7 @@ import click
 
 from fairtrial.cli.output import count, note, print_json, print_wrapped, shown_path, style
 from fairtrial.cli.resume_command import resume_command
-from fairtrial.study import Results, RunSettings, RunStatus, Summary, spell_cost
+from fairtrial.study import Results, RunStatus, ledger, runner, spell_cost
 
 FAILED, BUDGET, INTERRUPTED = 5, 6, 130
 UNSUCCESSFUL = (RunStatus.FAILED, RunStatus.BROKEN)
@@ -33,7 +33,7 @@ def print_outcome(
     as_json: bool,
     allow_failures: bool,
     is_pilot: bool,
-    settings: RunSettings | None = None,
+    settings: runner.RunSettings | None = None,
 ) -> int:
     """Print counts, errors, and where the results are; returns the exit code.
 
@@ -68,7 +68,7 @@ def print_outcome(
     return code
 
 
-def _exit_code(stopped: str | None, summary: Summary, *, allow_failures: bool) -> int:
+def _exit_code(stopped: str | None, summary: ledger.Summary, *, allow_failures: bool) -> int:
     if stopped in ("interrupted", "cancelled"):
         return INTERRUPTED
     if stopped == "budget":
@@ -77,7 +77,7 @@ def _exit_code(stopped: str | None, summary: Summary, *, allow_failures: bool) -
     return FAILED if has_failed and not allow_failures else 0
 
 
-def _counts(summary: Summary) -> str:
+def _counts(summary: ledger.Summary) -> str:
     parts = [
         style(f"{number:,} {status}", fg=COLORS.get(status))
         for status, number in best_first(summary.counts)
@@ -98,7 +98,7 @@ def best_first(counts: Mapping[str, int]) -> list[tuple[str, int]]:
     return sorted(counts.items(), key=lambda item: ranks.index(item[0]))
 
 
-def _print_errors(results: Results, summary: Summary) -> None:
+def _print_errors(results: Results, summary: ledger.Summary) -> None:
     """Print the first few failures, equal ones together."""
     unsuccessful = summary.counts.get("failed", 0) + summary.counts.get("broken", 0)
     if not unsuccessful:
@@ -124,7 +124,7 @@ def _print_errors(results: Results, summary: Summary) -> None:
     click.echo(f"  see      fairtrial show {shlex.quote(shown_path(results.folder))} {first}")
 
 
-def summary_facts(summary: Summary) -> dict[str, Any]:
+def summary_facts(summary: ledger.Summary) -> dict[str, Any]:
     """Return a summary as plain data, without the provenance, which is in the manifest."""
     facts = summary.to_dict()
     if facts["last_session"] is not None:
@@ -133,7 +133,7 @@ def summary_facts(summary: Summary) -> dict[str, Any]:
     return facts
 
 
-def _as_json(results: Results, summary: Summary, code: int) -> dict[str, Any]:
+def _as_json(results: Results, summary: ledger.Summary, code: int) -> dict[str, Any]:
     return {
         "ok": code == 0,
         "exit_code": code,

@@ -10,7 +10,7 @@ import click
 from fairtrial.arena import problem_schema
 from fairtrial.cli.output import json_option, print_json
 from fairtrial.core import atomic_write
-from fairtrial.study import study_schema
+from fairtrial.study import files
 
 
 @click.command(
@@ -27,7 +27,7 @@ def command(problem: bool, out: Path | None, as_json: bool) -> None:
     An editor with a YAML language server checks and completes a study whose first line is
     `# yaml-language-server: $schema=study.schema.json`.
     """
-    schema = problem_schema() if problem else study_schema()
+    schema = problem_schema() if problem else files.study_schema()
     if out is None:
         print_json(schema)
         return

@@ -25,15 +25,7 @@ from fairtrial.cli.output import (
     style,
 )
 from fairtrial.core import Mistake, StudyError, on_one_line
-from fairtrial.study import (
-    Attempt,
-    LedgerReader,
-    RunResult,
-    as_json as spell_json,
-    describe_lock,
-    read_lock,
-    select_assignments,
-)
+from fairtrial.study import RunResult, design, ledger, tables
 
 LOCK = "lock"
 MOST_EVENTS = 20
@@ -58,7 +50,7 @@ def command(folder: Path, what: str | None, as_json: bool) -> None:
     if what is None:
         rows = read_candidates(folder)
         if as_json:
-            print_json(json.loads(spell_json(rows)))
+            print_json(json.loads(tables.as_json(rows)))
         else:
             print_tree(folder, rows)
     elif what == LOCK:
@@ -66,7 +58,7 @@ def command(folder: Path, what: str | None, as_json: bool) -> None:
     elif "." in what:
         row, diff = find_candidate(folder, what)
         if as_json:
-            print_json(json.loads(spell_json({**row, "diff": diff})))
+            print_json(json.loads(tables.as_json({**row, "diff": diff})))
         else:
             print_candidate(row, diff)
     else:
@@ -74,22 +66,22 @@ def command(folder: Path, what: str | None, as_json: bool) -> None:
 
 
 def _show_lock(folder: Path, as_json: bool) -> None:
-    reader = LedgerReader.open(folder)
+    reader = ledger.LedgerReader.open(folder)
     try:
-        lock = read_lock(reader)
+        lock = ledger.read_lock(reader)
     finally:
         reader.close()
     if as_json:
         print_json({"lock": None if lock is None else lock.to_dict()})
         return
-    for phrase in describe_lock(lock) if lock is not None else ["no lock was recorded"]:
+    for phrase in lock.describe() if lock is not None else ["no lock was recorded"]:
         click.echo(harmless(phrase))
     for name, digest in lock.parts.items() if lock is not None else ():
         click.echo(f"  {name.ljust(8)}  {digest}")
 
 
 def _show_run(folder: Path, run_id: str, as_json: bool) -> None:
-    reader = LedgerReader.open(folder)
+    reader = ledger.LedgerReader.open(folder)
     try:
         place = _find(reader, run_id)
         result = reader.result(place)
@@ -99,12 +91,12 @@ def _show_run(folder: Path, run_id: str, as_json: bool) -> None:
         reader.close()
     facts["attempts"] = [_attempt_facts(attempt) for attempt in attempts]
     if as_json:
-        print_json(json.loads(spell_json(facts)))
+        print_json(json.loads(tables.as_json(facts)))
     else:
         _print(facts)
 
 
-def _find(reader: LedgerReader, run_id: str) -> int:
+def _find(reader: ledger.LedgerReader, run_id: str) -> int:
     """Return the position of the run whose id begins with this text."""
     wanted = run_id if run_id.startswith("run-") else f"run-{run_id}"
     matches = [
@@ -121,7 +113,7 @@ def _find(reader: LedgerReader, run_id: str) -> int:
     raise StudyError(Mistake((), f"there is no run '{run_id}'", hint))
 
 
-def _plan_facts(reader: LedgerReader, place: int) -> dict[str, Any]:
+def _plan_facts(reader: ledger.LedgerReader, place: int) -> dict[str, Any]:
     spec, condition = reader.plan.spec(place), reader.plan.condition_at(place)
     return {
         "run_id": spec.run_id,
@@ -129,7 +121,7 @@ def _plan_facts(reader: LedgerReader, place: int) -> dict[str, Any]:
         "agent_id": spec.agent_spec_ref,
         "problem_id": spec.problem_id or None,
         "condition_id": spec.condition_id,
-        "factors": select_assignments(
+        "factors": design.select_assignments(
             reader.study, spec.agent_spec_ref, condition.factor_assignments
         ),
         "blocks": dict(condition.block_assignments),
@@ -161,7 +153,7 @@ def _result_facts(result: RunResult | None) -> dict[str, Any]:
     }
 
 
-def _attempt_facts(attempt: Attempt) -> dict[str, Any]:
+def _attempt_facts(attempt: ledger.Attempt) -> dict[str, Any]:
     kind = attempt.failure_kind
     return {
         "attempt": attempt.attempt,
@@ -189,7 +181,9 @@ def _print(facts: dict[str, Any]) -> None:
             click.echo(style(f"\n{name}", bold=True))
             click.echo(textwrap.indent(harmless(value.rstrip("\n")), "  "))
         else:
-            shown = value if isinstance(value, str | int | float) else spell_json(_shorten(value))
+            shown = (
+                value if isinstance(value, str | int | float) else tables.as_json(_shorten(value))
+            )
             click.echo(f"{name.replace('_', ' '):<13} {harmless(str(shown))}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import socket
 import time
 from pathlib import Path
@@ -19,14 +20,7 @@ from fairtrial.cli.output import (
 from fairtrial.cli.resume_command import resume_command
 from fairtrial.cli.run_summary import COLORS, best_first, summary_facts
 from fairtrial.sandbox import HostLock, describe_timing_process
-from fairtrial.study import (
-    StudyStatus,
-    read_status,
-    shorten_digest,
-    spell_cost,
-    spell_rate,
-    spell_time,
-)
+from fairtrial.study import runner, spell_cost
 
 WATCH_S = 1.0
 SHOWN_RUNS = 10
@@ -54,7 +48,7 @@ def command(folder: Path, watch: bool, as_json: bool) -> None:
     A run counts as done once its result is stored in the ledger.
     """
     while True:
-        status = read_status(folder)
+        status = runner.read_status(folder)
         is_running = status.owner is not None
         is_resumable = not is_running and status.summary.pending
         resume = resume_command(folder, status.study, status.summary) if is_resumable else None
@@ -73,7 +67,7 @@ def command(folder: Path, watch: bool, as_json: bool) -> None:
         time.sleep(WATCH_S)
 
 
-def _print(status: StudyStatus) -> None:
+def _print(status: runner.StudyStatus) -> None:
     summary, live, reruns = status.summary, status.live, status.reruns
     counts = live["settled"] if reruns else summary.counts
     click.echo(f"{style(status.study.study_id, bold=True)}: {_describe_state(status)}")
@@ -92,13 +86,12 @@ def _print(status: StudyStatus) -> None:
         click.echo(f"  saved    {summary.decided_early:,} (planned looks decided without them)")
     if status.owner is not None:
         click.echo(f"  running  {live.get('running', 0)}")
-        if live.get("rate") and not live.get("paused"):
-            click.echo(f"  rate     {spell_rate(live['rate'])}")
-        left_s = status.seconds_left()
-        if left_s is not None:
-            click.echo(f"  left     {spell_time(left_s)}")
+        if status.rate_text:
+            click.echo(f"  rate     {status.rate_text}")
+        if status.left_text:
+            click.echo(f"  left     {status.left_text}")
     if status.lock is not None and status.lock.is_explicit:  # the first run of any study makes one
-        click.echo(f"  locked   {status.lock.at} ({shorten_digest(status.lock.digest)})")
+        click.echo(f"  locked   {status.lock.at} ({status.lock.short_digest})")
     if summary.cost_usd:
         click.echo(f"  cost     {spell_cost(summary.cost_usd)}")
     if summary.tokens:
@@ -107,9 +100,8 @@ def _print(status: StudyStatus) -> None:
         _print_current_runs(status)
 
 
-def _print_current_runs(status: StudyStatus) -> None:
-    for run in list(status.live.get("runs", ()))[:SHOWN_RUNS]:
-        age = spell_time(max(0.0, time.time() - run["began"]))
+def _print_current_runs(status: runner.StudyStatus) -> None:
+    for run, age in itertools.islice(status.current_runs(), SHOWN_RUNS):
         names = " on ".join(filter(None, (run["agent_id"], run["problem_id"])))
         click.echo(f"    {run['run_id']}  {age}  {names}")
     waiting = _describe_waiting(status)
@@ -117,7 +109,7 @@ def _print_current_runs(status: StudyStatus) -> None:
         click.echo(f"  {waiting}")
 
 
-def _describe_waiting(status: StudyStatus) -> str:
+def _describe_waiting(status: runner.StudyStatus) -> str:
     """Return which other process holds the host lock for timing; empty if none does.
 
     Runs of code problems wait for that lock, and a waiting run looks like a working one.
@@ -130,10 +122,10 @@ def _describe_waiting(status: StudyStatus) -> str:
     return describe_timing_process(HostLock(), int(str(pid)))
 
 
-def _describe_state(status: StudyStatus) -> str:
+def _describe_state(status: runner.StudyStatus) -> str:
     owner, summary = status.owner, status.summary
     if owner is not None:
-        paused = ", paused" if status.live.get("paused") else ""
+        paused = ", paused" if status.is_paused else ""
         return f"running{paused} (process {owner.get('pid')} on {owner.get('host')})"
     if not summary.pending:
         return "stopped early: decided" if summary.decided_early else "finished"

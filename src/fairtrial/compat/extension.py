@@ -9,11 +9,11 @@ from typing import Any
 from fairtrial.compat.keyword_arguments import KEYWORD_ARGUMENTS
 from fairtrial.compat.legacy_keys import modernize_study
 from fairtrial.core import FieldPath, Mistake
-from fairtrial.study import KeywordArgument, StudyExtension
+from fairtrial.study import extensions
 
 
 @dataclass(frozen=True, slots=True)
-class CompatExtension(StudyExtension):
+class CompatExtension(extensions.StudyExtension):
     """Supports older keys of study files, and agents that take keyword arguments."""
 
     def modernize(
@@ -22,6 +22,6 @@ class CompatExtension(StudyExtension):
         """Return the data of a study with its legacy keys replaced."""
         return modernize_study(data, path, mistakes)
 
-    def keyword_arguments(self) -> Mapping[str, KeywordArgument]:
+    def keyword_arguments(self) -> Mapping[str, extensions.KeywordArgument]:
         """Return the keyword arguments of agents, each with a function that gives its value."""
         return KEYWORD_ARGUMENTS

@@ -10,36 +10,48 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fairtrial.core import plain_number
-from fairtrial.study import ExtraTable, Row, RunResult, TableColumn, as_cell
+from fairtrial.study import RunResult, extensions, tables
 
 EVENT_TYPE = "candidate"
 CANDIDATES = "candidates"
 COLUMNS = {
-    "run_id": TableColumn(str, "text", "the run, as in runs.csv"),
-    "candidate_id": TableColumn(str, "text", "the candidate; its own within the run"),
-    "parent_id": TableColumn(str, "text", "the candidate that it was made from, if any"),
-    "lineage": TableColumn(int, "whole number", "which first proposal it descends from"),
-    "step": TableColumn(int, "whole number", "how many candidates that lineage had before"),
-    "kind": TableColumn(str, "text", "the kind of request: initial, repair, refine, adapt"),
-    "name": TableColumn(str, "text", "its name"),
-    "digest": TableColumn(str, "text", "of its normalized change; the same for equal candidates"),
-    "verdict": TableColumn(
+    "run_id": extensions.TableColumn(str, "text", "the run, as in runs.csv"),
+    "candidate_id": extensions.TableColumn(str, "text", "the candidate; its own within the run"),
+    "parent_id": extensions.TableColumn(str, "text", "the candidate that it was made from, if any"),
+    "lineage": extensions.TableColumn(int, "whole number", "which first proposal it descends from"),
+    "step": extensions.TableColumn(
+        int, "whole number", "how many candidates that lineage had before"
+    ),
+    "kind": extensions.TableColumn(
+        str, "text", "the kind of request: initial, repair, refine, adapt"
+    ),
+    "name": extensions.TableColumn(str, "text", "its name"),
+    "digest": extensions.TableColumn(
+        str, "text", "of its normalized change; the same for equal candidates"
+    ),
+    "verdict": extensions.TableColumn(
         str, "text", "passed, rejected, faster, slower, equivalent, inconclusive"
     ),
-    "basis": TableColumn(str, "text", "what the verdict rests on"),
-    "reason": TableColumn(str, "text", "why it was rejected"),
-    "ratio": TableColumn(
+    "basis": extensions.TableColumn(str, "text", "what the verdict rests on"),
+    "reason": extensions.TableColumn(str, "text", "why it was rejected"),
+    "ratio": extensions.TableColumn(
         float, "number", "how many times as fast as the base it is; blank if it was not timed"
     ),
-    "low": TableColumn(float, "number", "the lower bound of that"),
-    "high": TableColumn(float, "number", "the upper bound of that"),
-    "sessions": TableColumn(int, "whole number", "the timing sessions that this rests on"),
-    "adopt": TableColumn(bool, "yes or no", "whether it is worth taking"),
-    "duplicate_of": TableColumn(str, "text", "the earlier candidate (or base) that it equals"),
-    "tokens": TableColumn(int, "whole number", "what was used to make it"),
-    "cost_usd": TableColumn(float, "US dollars", "what that cost; blank if it isn't known"),
-    "diff_bytes": TableColumn(int, "bytes", "the length of its diff"),
-    "note": TableColumn(str, "text", "what its maker says of it"),
+    "low": extensions.TableColumn(float, "number", "the lower bound of that"),
+    "high": extensions.TableColumn(float, "number", "the upper bound of that"),
+    "sessions": extensions.TableColumn(
+        int, "whole number", "the timing sessions that this rests on"
+    ),
+    "adopt": extensions.TableColumn(bool, "yes or no", "whether it is worth taking"),
+    "duplicate_of": extensions.TableColumn(
+        str, "text", "the earlier candidate (or base) that it equals"
+    ),
+    "tokens": extensions.TableColumn(int, "whole number", "what was used to make it"),
+    "cost_usd": extensions.TableColumn(
+        float, "US dollars", "what that cost; blank if it isn't known"
+    ),
+    "diff_bytes": extensions.TableColumn(int, "bytes", "the length of its diff"),
+    "note": extensions.TableColumn(str, "text", "what its maker says of it"),
 }
 _OLDER_NAMES = {"lineage": "line"}
 """Names of columns in events of the version before."""
@@ -47,18 +59,18 @@ _TYPES = {name: column.type for name, column in COLUMNS.items() if name != "run_
 _INTEGER_LIMIT = 2**63
 
 
-class CandidatesTable(ExtraTable):
+class CandidatesTable(extensions.ExtraTable):
     """The table of candidates, as an extension of a study's tables."""
 
     name = CANDIDATES
     columns = COLUMNS
 
-    def rows(self, result: RunResult) -> Iterator[Row]:
+    def rows(self, result: RunResult) -> Iterator[tables.Row]:
         """Yield the candidates of a run."""
         return candidate_rows(result)
 
 
-def candidate_rows(result: RunResult) -> Iterator[Row]:
+def candidate_rows(result: RunResult) -> Iterator[tables.Row]:
     """Yield the candidates of a run, one row each, in the order of their first events.
 
     A later event of the same `candidate_id` adds to the earlier one and overrides it. A value that
@@ -90,7 +102,7 @@ def fit(value: Any, kind: type[Any]) -> Any:
     if value is None:
         return None
     if kind is str:
-        cell = as_cell(value)
+        cell = tables.as_cell(value)
         return cell if isinstance(cell, str) else str(cell)
     number = plain_number(value)
     if kind is bool:

@@ -33,7 +33,7 @@ from fairtrial.core import (
 )
 from fairtrial.optimize.result import JudgedOutput, OptimizationResult
 from fairtrial.sandbox import HostBusy
-from fairtrial.study import ProblemHooks, ProblemReference, RunResult
+from fairtrial.study import RunResult, problems
 
 EVALUATOR = "code"
 BEST = "best"
@@ -61,7 +61,7 @@ _SETTINGS = ArenaSettings(timing="each")
 
 
 @dataclass(frozen=True, slots=True)
-class Code(ProblemReference):
+class Code(problems.ProblemReference):
     """The problem ``use: code`` of a study.
 
     path: the code problem's file, relative to the study's folder
@@ -94,7 +94,7 @@ def _refer_to_file(mistake: Mistake, source: str) -> Mistake:
 
 
 @dataclass(frozen=True, slots=True)
-class BoundCode(ProblemHooks):
+class BoundCode(problems.ProblemHooks):
     """A code problem as runs see it.
 
     code: the problem itself

@@ -11,13 +11,13 @@ from fairtrial.core import plugins
 from fairtrial.optimize.candidates_table import CANDIDATES, CandidatesTable
 from fairtrial.optimize.output_format import is_optimization_output
 from fairtrial.optimize.repeated_proposals import RepeatedProposals
-from fairtrial.study import ReportNotes, RunResult, Study, StudyExtension, format_code, format_count
+from fairtrial.study import RunResult, Study, extensions, report
 
 _TABLE = CandidatesTable()
 
 
 @dataclass(frozen=True, slots=True)
-class CodeExtension(StudyExtension):
+class CodeExtension(extensions.StudyExtension):
     """Adds code problems and candidates to studies."""
 
     def adapt_problem(self, name: str, value: Any) -> Any:
@@ -40,7 +40,7 @@ class CodeExtension(StudyExtension):
         return CandidateNotes()
 
 
-class CandidateNotes(ReportNotes):
+class CandidateNotes(extensions.ReportNotes):
     """Counts unjudged candidates, states of projects and repeated proposals."""
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class CandidateNotes(ReportNotes):
         """Return how many candidates could not be judged."""
         if not self._unjudged:
             return ()
-        runs = format_count(self._unjudged_runs, "run")
+        runs = report.format_count(self._unjudged_runs, "run")
         return (
             "candidates that could not be judged, through no fault of theirs: "
             f"{self._unjudged:,}, in {runs} (`{CANDIDATES}.csv` says why)",
@@ -85,8 +85,8 @@ class CandidateNotes(ReportNotes):
         for problem, trees in self._trees.items():
             if len(trees) > 1:
                 yield (
-                    f"the project of {format_code(str(problem))} was changed between runs: they "
-                    f"are about {len(trees)} different states of it, and can't be compared"
+                    f"the project of {report.format_code(str(problem))} was changed between runs: "
+                    f"they are about {len(trees)} different states of it, and can't be compared"
                 )
 
     def remarks(self) -> Sequence[str]:

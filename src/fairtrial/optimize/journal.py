@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from fairtrial.arena import CodeProblem, Judgement, problem_identity
 from fairtrial.core import canonical_json
 from fairtrial.optimize.proposals import Tried
-from fairtrial.study import JournalEntry
+from fairtrial.study import agents
 
 REPLY, STEP, VERDICT, SETTING = "reply", "step", "verdict", "setting"
 
@@ -47,7 +47,7 @@ class OptimizationJournal(Protocol):
         """Append an entry with what was paid for it; return once it is durable."""
         ...
 
-    def entries(self) -> Iterable[JournalEntry]:
+    def entries(self) -> Iterable[agents.JournalEntry]:
         """Return the entries of earlier attempts and of this one."""
         ...
 

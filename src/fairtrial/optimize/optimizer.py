@@ -44,7 +44,7 @@ from fairtrial.optimize.study_events import (
     record_events,
     record_tree,
 )
-from fairtrial.study import AgentHooks, AgentOutput, Problem, RunBudget, Task
+from fairtrial.study import AgentOutput, Problem, RunBudget, Task, agents
 
 REPLIES = "replies.jsonl"
 """The file in the run's workspace with all replies, for the proposer `replay`."""
@@ -55,7 +55,7 @@ _RENAMED_RULES = {"batch": "batch_refine"}
 
 
 @dataclass(frozen=True, slots=True)
-class Optimizer(Record, AgentHooks):
+class Optimizer(Record, agents.AgentHooks):
     """Gets candidates for a code problem from a proposer, judges and refines them, picks the best.
 
     proposer: the name of the proposer: codemod, chat, command, patches, function, replay

@@ -17,7 +17,7 @@ from fairtrial.optimize.proposals import Brief, Reply, Request, Usage
 from fairtrial.optimize.proposer import Proposer
 from fairtrial.optimize.proposers.replay import Replay, make_record, read_record
 from fairtrial.optimize.replies import check_reply
-from fairtrial.study import NO_EXPENSE, Expense
+from fairtrial.study import agents
 
 if TYPE_CHECKING:
     from anyio import Event, Semaphore
@@ -138,16 +138,20 @@ class ProposerClient:
     def _keep_reply(self, kind: str, request: Request, reply: Reply) -> dict[str, Any]:
         """Write a reply to the journal, with what was paid since its last step."""
         record, step = _make_writable_record(request, reply), self._partial_replies.get(request.key)
-        paid = _get_payment(reply.usage).minus(_get_payment(step.usage) if step else NO_EXPENSE)
+        paid = _get_payment(reply.usage).minus(
+            _get_payment(step.usage) if step else agents.NO_EXPENSE
+        )
         is_replayed = self._proposer.name == Replay.name  # it was paid for when it was recorded
-        self.keep(kind, record, NO_EXPENSE if is_replayed else paid)
+        self.keep(kind, record, agents.NO_EXPENSE if is_replayed else paid)
         return record
 
     def release(self) -> None:
         """Withdraw all requests that aren't under way."""
         self._released.set()
 
-    def keep(self, kind: str, data: Mapping[str, Any], paid: Expense = NO_EXPENSE) -> None:
+    def keep(
+        self, kind: str, data: Mapping[str, Any], paid: agents.Expense = agents.NO_EXPENSE
+    ) -> None:
         """Append an entry to the journal, with its time and payment; `LabError` if it is full."""
         when = {"attempt": self._attempt, "at_s": time.monotonic() - self._began_s}
         try:
@@ -164,6 +168,6 @@ def _make_writable_record(request: Request, reply: Reply) -> dict[str, Any]:
         return make_record(request, replace(reply, exchange=()))
 
 
-def _get_payment(usage: Usage) -> Expense:
+def _get_payment(usage: Usage) -> agents.Expense:
     """Return what budgets add up; nothing for an unknown cost."""
-    return Expense(usage.cost_usd or 0.0, usage.prompt_tokens, usage.completion_tokens)
+    return agents.Expense(usage.cost_usd or 0.0, usage.prompt_tokens, usage.completion_tokens)

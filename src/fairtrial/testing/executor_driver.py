@@ -7,7 +7,7 @@ import time
 from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 
-from fairtrial.study import Assignment, Executor, Finished, Report, Work
+from fairtrial.study import executors
 from fairtrial.testing.executor_work import ScriptedWork
 
 STUCK_AFTER_S = 60.0
@@ -23,13 +23,13 @@ class ListFeed:
     call_count: how often the feed was asked
     """
 
-    def __init__(self, assignments: Iterable[Assignment]) -> None:
+    def __init__(self, assignments: Iterable[executors.Assignment]) -> None:
         self.waiting = list(assignments)
         self.running: set[tuple[int, int]] = set()
         self.max_running = 0
         self.call_count = 0
 
-    def __call__(self) -> Assignment | float | None:
+    def __call__(self) -> executors.Assignment | float | None:
         self.call_count += 1
         if not self.waiting:
             return None
@@ -38,7 +38,7 @@ class ListFeed:
         self.max_running = max(self.max_running, len(self.running))
         return assignment
 
-    def finish(self, report: Finished) -> None:
+    def finish(self, report: executors.Finished) -> None:
         """Record that an assignment finished; raises `KeyError` if it isn't running."""
         self.running.remove((report.execution_index, report.attempt))
 
@@ -46,11 +46,11 @@ class ListFeed:
 class DelayedFeed(ListFeed):
     """A feed of one assignment that is available only some time after the first call."""
 
-    def __init__(self, assignment: Assignment, wait_s: float) -> None:
+    def __init__(self, assignment: executors.Assignment, wait_s: float) -> None:
         super().__init__([assignment])
         self._wait_s, self._until = wait_s, 0.0
 
-    def __call__(self) -> Assignment | float | None:
+    def __call__(self) -> executors.Assignment | float | None:
         self._until = self._until or time.monotonic() + self._wait_s
         left_s = self._until - time.monotonic()
         if left_s > 0:
@@ -60,8 +60,8 @@ class DelayedFeed(ListFeed):
 
 
 def execute(
-    executor: Executor, feed: ListFeed, slots: int, work: Work | None = None
-) -> Iterator[Report | None]:
+    executor: executors.Executor, feed: ListFeed, slots: int, work: executors.Work | None = None
+) -> Iterator[executors.Report | None]:
     """Yield the reports of an executor; fails if it is stuck, or reports what isn't running."""
     until = time.monotonic() + STUCK_AFTER_S
     reports = executor.execute(work or ScriptedWork(), feed, slots)
@@ -71,7 +71,7 @@ def execute(
             if report is not None:
                 key = (report.execution_index, report.attempt)
                 assert key in feed.running, f"{report} is of nothing that is running"
-            if isinstance(report, Finished):
+            if isinstance(report, executors.Finished):
                 feed.finish(report)
             yield report
     finally:
@@ -80,13 +80,15 @@ def execute(
 
 
 def run_all(
-    executor: Executor, assignments: Iterable[Assignment], slots: int = 2
-) -> dict[int, Finished]:
+    executor: executors.Executor, assignments: Iterable[executors.Assignment], slots: int = 2
+) -> dict[int, executors.Finished]:
     """Run assignments to their end; returns the last report of each, by turn."""
     feed = ListFeed(assignments)
     reports = execute(executor, feed, slots)
     finished = {
-        report.execution_index: report for report in reports if isinstance(report, Finished)
+        report.execution_index: report
+        for report in reports
+        if isinstance(report, executors.Finished)
     }
     assert not feed.running, "an assignment was never reported"
     return finished

@@ -12,19 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fairtrial.study import (
-    Assignment,
-    Condition,
-    EventData,
-    FailureKind,
-    Finished,
-    Outcome,
-    RunSpec,
-    RunStatus,
-    Send,
-    pack,
-    unpack,
-)
+from fairtrial.study import Condition, FailureKind, RunSpec, RunStatus, executors
 
 BROKEN_KINDS = (FailureKind.BROKEN, FailureKind.KILLED, FailureKind.UNWRITABLE)
 POLL_S = 0.005
@@ -37,18 +25,18 @@ def assign(
     attempt: int = 1,
     timeout_s: float | None = None,
     **arguments: Any,
-) -> Assignment:
+) -> executors.Assignment:
     """Return an assignment to do an action of `ScriptedWork` with these arguments."""
     condition = Condition(f"cond-{turn}", {"action": action, **arguments})
     spec = RunSpec(
         f"run-{turn}", "trial", condition.condition_id, "problem", 1, turn, "agent", "problem"
     )
-    return Assignment(turn, attempt, spec, condition, timeout_s)
+    return executors.Assignment(turn, attempt, spec, condition, timeout_s)
 
 
-def read_body(report: Finished) -> Any:
+def read_body(report: executors.Finished) -> Any:
     """Return what a run of `ScriptedWork` reports, or the message of its failure."""
-    return unpack(report.outcome.body)
+    return executors.unpack(report.outcome.body)
 
 
 class ScriptedWork:
@@ -58,7 +46,12 @@ class ScriptedWork:
     clock, and what the action returned.
     """
 
-    def attempt(self, assignment: Assignment, emit: Send, note: Send | None = None) -> Outcome:
+    def attempt(
+        self,
+        assignment: executors.Assignment,
+        emit: executors.Send,
+        note: executors.Send | None = None,
+    ) -> executors.Outcome:
         """Do the action of an assignment."""
         arguments = dict(assignment.condition.factor_assignments)
         action = getattr(self, arguments.pop("action"))
@@ -80,12 +73,18 @@ class ScriptedWork:
             "ended": ended,
             "returned": returned,
         }
-        return Outcome(RunStatus.SUCCESS, None, 0.5, 7, ended - began, pack(body))
+        return executors.Outcome(
+            RunStatus.SUCCESS, None, 0.5, 7, ended - began, executors.pack(body)
+        )
 
-    def fail(self, assignment: Assignment, kind: str, message: str, latency_s: float) -> Outcome:
+    def fail(
+        self, assignment: executors.Assignment, kind: str, message: str, latency_s: float
+    ) -> executors.Outcome:
         """Return the outcome of a run that failed or broke."""
         status = RunStatus.BROKEN if kind in BROKEN_KINDS else RunStatus.FAILED
-        return Outcome(status, FailureKind(kind), 0.0, 0, latency_s, pack(message))
+        return executors.Outcome(
+            status, FailureKind(kind), 0.0, 0, latency_s, executors.pack(message)
+        )
 
     # -- actions that end well --
 
@@ -97,14 +96,14 @@ class ScriptedWork:
 
     def emit(self, emit: Callable[[bytes], None], count: int, size: int = 1) -> None:
         for number in range(count):
-            emit(pack(event(number=number, text="x" * size)))
+            emit(executors.pack(event(number=number, text="x" * size)))
 
     def emit_late(self, emit: Callable[[bytes], None], count: int) -> None:
         """Start a thread that emits after the run has ended."""
 
         def emit_on() -> None:
             for number in range(count):
-                emit(pack(event(number=number)))
+                emit(executors.pack(event(number=number)))
                 time.sleep(0.001)
 
         threading.Thread(target=emit_on, daemon=True).start()
@@ -116,48 +115,57 @@ class ScriptedWork:
 
     def await_file(self, emit: Callable[[bytes], None], path: str, seconds: float = 60) -> None:
         """Emit the pid, and wait until the file exists."""
-        emit(pack(event(pid=os.getpid())))
+        emit(executors.pack(event(pid=os.getpid())))
         until = time.monotonic() + seconds
         while not Path(path).exists() and time.monotonic() < until:
             time.sleep(POLL_S)
 
     # -- actions that keep a journal --
 
-    def note(self, emit: Send, note: Send, earlier: tuple[bytes, ...], count: int) -> Any:
+    def note(
+        self, emit: executors.Send, note: executors.Send, earlier: tuple[bytes, ...], count: int
+    ) -> Any:
         """Note numbers; returns when each was durable, and the notes of earlier attempts."""
         times = []
         for number in range(count):
-            note(pack(number))
+            note(executors.pack(number))
             times.append(time.monotonic())
-        return {"times": times, "earlier": [unpack(data) for data in earlier]}
+        return {"times": times, "earlier": [executors.unpack(data) for data in earlier]}
 
     def note_at_once(
-        self, emit: Send, note: Send, earlier: tuple[bytes, ...], threads: int
+        self, emit: executors.Send, note: executors.Send, earlier: tuple[bytes, ...], threads: int
     ) -> None:
         """Note from several threads at once."""
-        notes = [pack(number) for number in range(threads)]
+        notes = [executors.pack(number) for number in range(threads)]
         workers = [threading.Thread(target=note, args=(data,)) for data in notes]
         for worker in workers:
             worker.start()
         for worker in workers:
             worker.join()
 
-    def note_late(self, emit: Send, note: Send, earlier: tuple[bytes, ...], count: int) -> None:
+    def note_late(
+        self, emit: executors.Send, note: executors.Send, earlier: tuple[bytes, ...], count: int
+    ) -> None:
         """Start a thread that notes after the run has ended."""
 
         def note_on() -> None:
             for number in range(count):
                 with contextlib.suppress(RuntimeError):
-                    note(pack(number))
+                    note(executors.pack(number))
                 time.sleep(0.001)
 
         threading.Thread(target=note_on, daemon=True).start()
 
     def note_and_touch(
-        self, emit: Send, note: Send, earlier: tuple[bytes, ...], kept: str, refused: str
+        self,
+        emit: executors.Send,
+        note: executors.Send,
+        earlier: tuple[bytes, ...],
+        kept: str,
+        refused: str,
     ) -> None:
         """Emit the pid, note, and touch the file `kept` or `refused`."""
-        emit(pack(event(pid=os.getpid())))
+        emit(executors.pack(event(pid=os.getpid())))
         try:
             note(b"x" * 200_000)
         except RuntimeError:
@@ -177,7 +185,7 @@ class ScriptedWork:
         os._exit(code)
 
     def die_of(self, emit: Callable[[bytes], None], name: str) -> None:
-        emit(pack(event(text="about to die")))
+        emit(executors.pack(event(text="about to die")))
         print("about to die")
         os.kill(os.getpid(), signal.Signals[name])
         time.sleep(60)
@@ -187,7 +195,7 @@ class ScriptedWork:
             time.sleep(60)
 
 
-def event(text: str = "", **meta: Any) -> EventData:
+def event(text: str = "", **meta: Any) -> executors.EventData:
     """Return an event of the kind that `ScriptedWork` emits."""
     return {
         "timestamp": "2000-01-01T00:00:00.000+00:00",

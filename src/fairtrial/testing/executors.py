@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 
-from fairtrial.study import Emitted, Executor, FailureKind, Finished, RunStatus, unpack
+from fairtrial.study import FailureKind, RunStatus, executors
 from fairtrial.testing.executor_driver import DelayedFeed, ListFeed, execute, is_alive, run_all
 from fairtrial.testing.executor_journals import JournalConformance
 from fairtrial.testing.executor_work import assign, read_body
@@ -41,19 +41,19 @@ class ExecutorConformance(JournalConformance):
     is_inline = False
 
     @pytest.fixture
-    def executor(self) -> Executor:
+    def executor(self) -> executors.Executor:
         """The tested executor; override it."""
         raise NotImplementedError
 
     @pytest.fixture
-    def isolated(self, executor: Executor) -> Executor:
+    def isolated(self, executor: executors.Executor) -> executors.Executor:
         """The tested executor; skips the test if it doesn't claim isolation."""
         if not executor.is_isolated:
             pytest.skip(f"{executor.name} doesn't claim isolation")
         return executor
 
     @pytest.fixture
-    def concurrent(self, executor: Executor) -> Executor:
+    def concurrent(self, executor: executors.Executor) -> executors.Executor:
         """The tested executor; skips the test if it is inline."""
         if self.is_inline:
             pytest.skip(f"{executor.name} can't act during a run")
@@ -61,16 +61,18 @@ class ExecutorConformance(JournalConformance):
 
     # -- every executor --
 
-    def test_it_has_a_name(self, executor: Executor) -> None:
+    def test_it_has_a_name(self, executor: executors.Executor) -> None:
         assert executor.name
         assert isinstance(executor.is_reproducible, bool)
         assert isinstance(executor.is_isolated, bool)
 
     @pytest.mark.parametrize("slots", [1, 3])
-    def test_every_assignment_is_reported_once(self, executor: Executor, slots: int) -> None:
+    def test_every_assignment_is_reported_once(
+        self, executor: executors.Executor, slots: int
+    ) -> None:
         feed = ListFeed(assign(turn, argument=[turn, "é"]) for turn in range(60))
         reports = list(execute(executor, feed, slots))
-        finished = [report for report in reports if isinstance(report, Finished)]
+        finished = [report for report in reports if isinstance(report, executors.Finished)]
         assert sorted(report.execution_index for report in finished) == list(range(60))
         for report in finished:
             outcome, body = report.outcome, read_body(report)
@@ -83,18 +85,22 @@ class ExecutorConformance(JournalConformance):
             )
             assert body["returned"] == {"argument": [report.execution_index, "é"]}
 
-    def test_nothing_to_do_is_soon_done(self, executor: Executor) -> None:
+    def test_nothing_to_do_is_soon_done(self, executor: executors.Executor) -> None:
         assert run_all(executor, []) == {}
 
     @pytest.mark.parametrize("slots", [1, 3])
-    def test_it_takes_no_more_than_it_has_slots_for(self, executor: Executor, slots: int) -> None:
+    def test_it_takes_no_more_than_it_has_slots_for(
+        self, executor: executors.Executor, slots: int
+    ) -> None:
         feed = ListFeed(assign(turn) for turn in range(20))
         for report in execute(executor, feed, slots):
-            if isinstance(report, Finished):
+            if isinstance(report, executors.Finished):
                 assert len(feed.running) < slots, "it took more before it reported"
         assert feed.max_running <= slots
 
-    def test_no_more_runs_go_on_at_once_than_there_are_slots(self, executor: Executor) -> None:
+    def test_no_more_runs_go_on_at_once_than_there_are_slots(
+        self, executor: executors.Executor
+    ) -> None:
         finished = run_all(executor, [assign(turn, "sleep", seconds=0.01) for turn in range(12)], 3)
         bodies = [read_body(report) for report in finished.values()]
         moments = [(body["began"], 1) for body in bodies] + [(body["ended"], -1) for body in bodies]
@@ -104,59 +110,69 @@ class ExecutorConformance(JournalConformance):
             most = max(most, running)
         assert most <= 3
 
-    def test_events_come_in_order_and_before_the_end(self, executor: Executor) -> None:
+    def test_events_come_in_order_and_before_the_end(self, executor: executors.Executor) -> None:
         feed = ListFeed(assign(turn, "emit", count=5) for turn in range(8))
         received: dict[int, list[Any]] = {turn: [] for turn in range(8)}
         for report in execute(executor, feed, 2):
-            if isinstance(report, Emitted):
-                received[report.execution_index].append(unpack(report.data)["meta"]["number"])
+            if isinstance(report, executors.Emitted):
+                received[report.execution_index].append(
+                    executors.unpack(report.data)["meta"]["number"]
+                )
             elif report is not None:
                 received[report.execution_index].append("end")
         assert all(events == [0, 1, 2, 3, 4, "end"] for events in received.values())
 
-    def test_events_that_come_after_the_end_are_not_another_runs(self, executor: Executor) -> None:
+    def test_events_that_come_after_the_end_are_not_another_runs(
+        self, executor: executors.Executor
+    ) -> None:
         later = [assign(turn, "sleep", seconds=0.01) for turn in range(1, 6)]
         feed = ListFeed([assign(0, "emit_late", count=200), *later])
         for report in execute(executor, feed, 1):  # which checks what is running
-            assert report is None or report.execution_index == 0 or isinstance(report, Finished)
+            assert (
+                report is None
+                or report.execution_index == 0
+                or isinstance(report, executors.Finished)
+            )
 
-    def test_a_flood_of_events_is_cut_and_counted(self, executor: Executor) -> None:
+    def test_a_flood_of_events_is_cut_and_counted(self, executor: executors.Executor) -> None:
         feed = ListFeed([assign(0, "emit", count=10_500), assign(1, "emit", count=40, size=10**6)])
         received: dict[int, list[Any]] = {0: [], 1: []}
         for report in execute(executor, feed, 1):
-            if isinstance(report, Emitted):
-                received[report.execution_index].append(unpack(report.data))
+            if isinstance(report, executors.Emitted):
+                received[report.execution_index].append(executors.unpack(report.data))
         for events, count in ((received[0], 10_500), (received[1], 40)):
             *kept, last = events
             assert len(kept) < count
             assert last["event_type"] == "events_dropped"
             assert last["meta"]["dropped"] == count - len(kept)
 
-    def test_it_waits_as_long_as_the_feed_says(self, executor: Executor) -> None:
+    def test_it_waits_as_long_as_the_feed_says(self, executor: executors.Executor) -> None:
         feed = DelayedFeed(assign(0), wait_s=0.3)
         reports = list(execute(executor, feed, 2))
-        assert isinstance(reports[-1], Finished)
+        assert isinstance(reports[-1], executors.Finished)
         assert None in reports, "the caller got no chance to do its own work"
         assert feed.call_count < 50, "it asked again and again"
 
-    def test_a_run_may_be_handed_out_again_after_the_last(self, executor: Executor) -> None:
+    def test_a_run_may_be_handed_out_again_after_the_last(
+        self, executor: executors.Executor
+    ) -> None:
         feed = ListFeed([assign(0), assign(1)])
         attempts = []
         for report in execute(executor, feed, 2):
-            if isinstance(report, Finished):
+            if isinstance(report, executors.Finished):
                 attempts.append((report.execution_index, report.attempt))
                 if report.execution_index == 1 and report.attempt < 3:
                     feed.waiting.append(assign(1, attempt=report.attempt + 1))
         assert sorted(attempts) == [(0, 1), (1, 1), (1, 2), (1, 3)]
 
-    def test_a_run_that_raises_costs_one_run(self, executor: Executor) -> None:
+    def test_a_run_that_raises_costs_one_run(self, executor: executors.Executor) -> None:
         finished = run_all(executor, [assign(0), assign(1, "leave", code=3), assign(2)])
         assert finished[1].outcome.status is RunStatus.FAILED
         assert "SystemExit(3)" in read_body(finished[1])
         assert {finished[turn].outcome.status for turn in (0, 2)} == {RunStatus.SUCCESS}
 
     def test_what_is_printed_is_kept_run_by_run(
-        self, executor: Executor, capfd: pytest.CaptureFixture[str]
+        self, executor: executors.Executor, capfd: pytest.CaptureFixture[str]
     ) -> None:
         assignments = [
             assign(turn, "print", out=f"out {turn} é", err=f"err {turn}") for turn in range(6)
@@ -170,7 +186,7 @@ class ExecutorConformance(JournalConformance):
         }
         assert capfd.readouterr() == ("", ""), "it reached the terminal"
 
-    def test_a_flood_of_print_is_cut(self, executor: Executor) -> None:
+    def test_a_flood_of_print_is_cut(self, executor: executors.Executor) -> None:
         line = "x" * 999 + "\n"
         flood = assign(0, "print", out=line, err=line, times=2_000)
         finished = run_all(executor, [flood, assign(1, "print", out="a", err="b")], 1)
@@ -182,7 +198,7 @@ class ExecutorConformance(JournalConformance):
     # -- executors that can act during a run --
 
     def test_the_caller_gets_its_turn_while_runs_go_on(
-        self, concurrent: Executor, tmp_path: Path
+        self, concurrent: executors.Executor, tmp_path: Path
     ) -> None:
         go = tmp_path / "go"
         feed = ListFeed([assign(0, "await_file", path=str(go))])
@@ -193,26 +209,26 @@ class ExecutorConformance(JournalConformance):
                 go.touch()
         assert silences >= 3
 
-    def test_runs_go_on_at_once(self, concurrent: Executor, tmp_path: Path) -> None:
+    def test_runs_go_on_at_once(self, concurrent: executors.Executor, tmp_path: Path) -> None:
         go = tmp_path / "go"
         feed = ListFeed(assign(turn, "await_file", path=str(go)) for turn in range(3))
         received = set()
         for report in execute(concurrent, feed, 3):
-            if isinstance(report, Emitted):
+            if isinstance(report, executors.Emitted):
                 received.add(report.execution_index)
             if received == {0, 1, 2}:
                 go.touch()
         assert not feed.running
 
     def test_a_run_past_its_time_delays_no_other(
-        self, concurrent: Executor, tmp_path: Path
+        self, concurrent: executors.Executor, tmp_path: Path
     ) -> None:
         go = tmp_path / "go"
         for limit_s in (0.2, 2.0, 20.0):  # on a busy machine the other runs may need longer
             slow = assign(0, "await_file", path=str(go), timeout_s=limit_s)
             feed = ListFeed([slow, *(assign(turn, timeout_s=60.0) for turn in range(1, 20))])
             reports = execute(concurrent, feed, 2)
-            finished = [report for report in reports if isinstance(report, Finished)]
+            finished = [report for report in reports if isinstance(report, executors.Finished)]
             assert sorted(report.execution_index for report in finished) == list(range(20))
             if finished[-1].execution_index == 0:
                 break
@@ -223,13 +239,13 @@ class ExecutorConformance(JournalConformance):
         assert late.outcome.failure_kind is FailureKind.TIMEOUT
         assert limit_s <= late.outcome.latency_s < limit_s + MAX_DELAY_S
 
-    def test_a_slow_caller_makes_no_run_late(self, concurrent: Executor) -> None:
+    def test_a_slow_caller_makes_no_run_late(self, concurrent: executors.Executor) -> None:
         for limit_s in (0.2, 2.0, 20.0):  # on a busy machine the run itself may be late
             slow = assign(1, "sleep", seconds=limit_s / 4, timeout_s=limit_s)
             feed = ListFeed([assign(0), slow])
             finished = {}
             for report in execute(concurrent, feed, 2):
-                if isinstance(report, Finished):
+                if isinstance(report, executors.Finished):
                     finished[report.execution_index] = report
                     if report.execution_index == 0:
                         time.sleep(1.5 * limit_s)
@@ -237,19 +253,19 @@ class ExecutorConformance(JournalConformance):
                 break
         assert finished[1].outcome.status is RunStatus.SUCCESS
 
-    def test_an_agents_own_interrupt_costs_one_run(self, concurrent: Executor) -> None:
+    def test_an_agents_own_interrupt_costs_one_run(self, concurrent: executors.Executor) -> None:
         finished = run_all(concurrent, [assign(0), assign(1, "interrupt"), assign(2)])
         assert finished[1].outcome.failure_kind is FailureKind.EXCEPTION
         assert {finished[turn].outcome.status for turn in (0, 2)} == {RunStatus.SUCCESS}
 
-    def test_closing_ends_it_at_once(self, concurrent: Executor, tmp_path: Path) -> None:
+    def test_closing_ends_it_at_once(self, concurrent: executors.Executor, tmp_path: Path) -> None:
         go = tmp_path / "go"
         feed = ListFeed(assign(turn, "await_file", path=str(go)) for turn in range(3))
         reports = execute(concurrent, feed, 3)
         pids: list[int] = []
         for report in reports:
-            if isinstance(report, Emitted):
-                pids.append(unpack(report.data)["meta"]["pid"])
+            if isinstance(report, executors.Emitted):
+                pids.append(executors.unpack(report.data)["meta"]["pid"])
                 if len(pids) == 3:
                     break
         began = time.monotonic()
@@ -275,7 +291,7 @@ class ExecutorConformance(JournalConformance):
     )
     def test_a_process_that_dies_costs_one_run(
         self,
-        isolated: Executor,
+        isolated: executors.Executor,
         action: str,
         arguments: dict[str, Any],
         status: RunStatus,
@@ -293,14 +309,14 @@ class ExecutorConformance(JournalConformance):
             assert words in read_body(finished[turn])
         assert all(finished[turn].outcome.status is RunStatus.SUCCESS for turn in (0, 2, 3, 5))
 
-    def test_events_and_output_before_a_crash_are_kept(self, isolated: Executor) -> None:
+    def test_events_and_output_before_a_crash_are_kept(self, isolated: executors.Executor) -> None:
         feed = ListFeed([assign(0, "die_of", name="SIGSEGV")])
         reports = [report for report in execute(isolated, feed, 1) if report is not None]
-        assert [type(report) for report in reports] == [Emitted, Finished]
-        assert isinstance(reports[-1], Finished)
+        assert [type(report) for report in reports] == [executors.Emitted, executors.Finished]
+        assert isinstance(reports[-1], executors.Finished)
         assert reports[-1].stdout == b"about to die\n"
 
-    def test_a_run_that_hangs_is_ended(self, isolated: Executor) -> None:
+    def test_a_run_that_hangs_is_ended(self, isolated: executors.Executor) -> None:
         assignments = [assign(0, "hang", timeout_s=0.2), assign(1), assign(2)]
         finished = run_all(isolated, assignments, 1)
         assert finished[0].outcome.failure_kind is FailureKind.TIMEOUT

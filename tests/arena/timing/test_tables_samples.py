@@ -167,7 +167,7 @@ def test_a_name_that_is_no_text_is_spelled_out(tmp_path, name):
 def test_a_write_that_fails_leaves_the_table_before(tmp_path, measurements, monkeypatch):
     path = tmp_path / "s.csv"
     path.write_text("before")
-    monkeypatch.setattr(samples, "format_csv", lambda rows: 1 / 0)
+    monkeypatch.setattr(table_files, "format_csv", lambda rows: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         samples.write_samples(path, measurements)
     assert path.read_text() == "before"

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from run_attempt_kit import CONDITION, PACKET, assignment, do, run, work_for
 
-from fairtrial.study import Task, unpack
+from fairtrial.study import Task
+from fairtrial.study.executors import unpack
 
 
 def test_a_task_tells_what_the_run_is_about():

@@ -14,7 +14,6 @@ from hypothesis import given, strategies as st
 
 from fairtrial.core import StudyError, plugins
 from fairtrial.study import (
-    DESIGN_ALIASES,
     DesignRow,
     DesignSpec,
     DesignTable,
@@ -24,6 +23,7 @@ from fairtrial.study import (
     build_design,
     generate_doe,
 )
+from fairtrial.study.design import DESIGN_ALIASES
 
 NUMERIC = {"a": [0, 1], "b": [10, 20], "c": [-5, 5]}
 SQUARE = {"a": [1, 2, 3], "b": [1, 2, 3], "c": ["x", "y", "z"]}

@@ -22,9 +22,10 @@ from fairtrial import (
     build_design,
     plan_runs,
 )
-from fairtrial.study import count_runs, execution_order, summarize_plan
+from fairtrial.study import count_runs, execution_order
 from fairtrial.study.design import runs as schedule
 from fairtrial.study.model.identity import run_id_maker
+from fairtrial.study.report import summarize_plan
 
 
 def study_of(**changes):

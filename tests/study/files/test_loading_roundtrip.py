@@ -39,9 +39,8 @@ from fairtrial.study import (
     SeedPolicy,
     Study,
     load_study,
-    read_study,
-    write_study,
 )
+from fairtrial.study.files import read_study, write_study
 from fairtrial.study.files.brief import dump_brief
 from fairtrial.study.model.factors import MOVED_OPTIONS
 

@@ -3,7 +3,7 @@
 import pytest
 
 from fairtrial import AgentBinding, Factor, Study, StudyError
-from fairtrial.study import override
+from fairtrial.study.files import override
 
 
 @pytest.fixture

@@ -14,8 +14,10 @@ import yaml
 
 from fairtrial.core import Mistake, StudyError, build_record
 from fairtrial.core.fields import field_docs, field_types
-from fairtrial.study import DESIGN_ALIASES, DesignKind, DesignSpec, Study, load_study, study_schema
+from fairtrial.study import DesignKind, DesignSpec, Study, load_study
+from fairtrial.study.design import DESIGN_ALIASES
 from fairtrial.study.design.build import make_design
+from fairtrial.study.files import study_schema
 
 STUDIES = Path(__file__).parents[2] / "data" / "studies"
 SCHEMA = study_schema()

@@ -16,7 +16,7 @@ import pytest
 from ledger_kit import SOUND, add, begin, make_plan, run_script
 
 from fairtrial import LedgerError
-from fairtrial.study import LEDGER_NAME, LedgerReader
+from fairtrial.study.ledger import LEDGER_NAME, LedgerReader
 from fairtrial.study.ledger.writer import COMMIT_RUNS, open_ledger
 
 KITS = Path(ledger_kit.__file__).parent

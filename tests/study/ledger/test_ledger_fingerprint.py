@@ -20,7 +20,7 @@ from fairtrial import (
     build_design,
 )
 from fairtrial.core import canonical_json
-from fairtrial.study import differences, study_fingerprint
+from fairtrial.study.ledger import differences, study_fingerprint
 
 STUDY = Study(
     "s",

@@ -12,8 +12,7 @@ import pytest
 from ledger_kit import SOUND, add, begin, finished, make_plan, run_script
 
 from fairtrial import LedgerError
-from fairtrial.study import LEDGER_NAME, LedgerReader
-from fairtrial.study.ledger import ledger_file, schema
+from fairtrial.study.ledger import LEDGER_NAME, LedgerReader, ledger_file, schema
 from fairtrial.study.ledger.schema import APPLICATION_ID, VERSION
 from fairtrial.study.ledger.volumes import network_file_system
 from fairtrial.study.ledger.writer import open_ledger

@@ -5,7 +5,7 @@ from hypothesis import given, strategies as st
 from ledger_kit import add, begin, make_plan, make_study, write_plan
 
 from fairtrial import Factor, RunBudget, SeedPolicy
-from fairtrial.study import LedgerReader
+from fairtrial.study.ledger import LedgerReader
 from fairtrial.study.ledger.plan_changes import map_order, reconcile_order
 from fairtrial.study.ledger.reader import REMOVED
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from fairtrial.study import pack, unpack
+from fairtrial.study.executors import pack, unpack
 from fairtrial.study.ledger import packing
 from fairtrial.study.ledger.packing import UnreadableError, UnwritableError
 

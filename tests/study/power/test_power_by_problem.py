@@ -19,15 +19,12 @@ from fairtrial.study import (
     ProblemPacket,
     RunBudget,
     Study,
-    apply_pilot,
     build_design,
-    estimate_variances,
-    format_plan,
     hypothesis_power,
     run_study,
-    summarize_plan,
-    write_study,
 )
+from fairtrial.study.files import write_study
+from fairtrial.study.report import apply_pilot, estimate_variances, format_plan, summarize_plan
 from fairtrial.study.stats.problem_power import problem_power, sign_flip_power
 from fairtrial.study.stats.welch_power import welch_contrast_power, welch_power
 

@@ -17,11 +17,10 @@ from fairtrial.study import (
     HypothesisKind,
     Moderator,
     RunBudget,
-    format_plan,
     full_report,
     judge_hypotheses,
-    summarize_plan,
 )
+from fairtrial.study.report import format_plan, summarize_plan
 from fairtrial.study.report.test_verdicts import TestVerdict
 
 HALF = DesignSpec(kind="fractional_factorial_2level", options={"generators": ["C = AB"]})

@@ -13,7 +13,8 @@ from fairtrial import AgentOutput, Broken, Factor, OutcomeSpec, RunBudget, open_
 from fairtrial.cli.main import cli
 from fairtrial.core import LedgerError
 from fairtrial.optimize import OptimizationResult
-from fairtrial.study import LedgerReader, full_report, judge_hypotheses, render_markdown_summary
+from fairtrial.study import full_report, judge_hypotheses, render_markdown_summary
+from fairtrial.study.ledger import LedgerReader
 from fairtrial.study.ledger.amendments import read_amendments
 
 NONE = "There are none: every planned run and test was made."

@@ -28,8 +28,8 @@ from fairtrial.study import (
     RunBudget,
     full_report,
     judge_hypotheses,
-    report_facts,
 )
+from fairtrial.study.report import report_facts
 from fairtrial.study.report.test_verdicts import TestVerdict
 
 HOW = ("failed", "no value", "broken")

@@ -9,14 +9,8 @@ from run_kit import run
 from simulated_study_kit import make_plan, make_study, simulate
 
 from fairtrial import DesignSpec, Factor, RunBudget, open_results
-from fairtrial.study import (
-    Block,
-    execution_order,
-    full_report,
-    judge_hypotheses,
-    plan_runs,
-    report_facts,
-)
+from fairtrial.study import Block, execution_order, full_report, judge_hypotheses, plan_runs
+from fairtrial.study.report import report_facts
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 REPEATED = DesignSpec(kind="repeated_measures")

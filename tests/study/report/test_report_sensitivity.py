@@ -15,14 +15,8 @@ from simulated_study_kit import (
     simulate,
 )
 
-from fairtrial.study import (
-    Factor,
-    Moderator,
-    OutcomeSpec,
-    RunBudget,
-    full_report,
-    report_facts,
-)
+from fairtrial.study import Factor, Moderator, OutcomeSpec, RunBudget, full_report
+from fairtrial.study.report import report_facts
 
 
 def sensitivity(study, value, **how):

@@ -18,7 +18,6 @@ from fairtrial.study import (
     RunResult,
     RunStatus,
     build_design,
-    format_code,
     full_report,
     judge_hypotheses,
     render_codebook,
@@ -27,7 +26,7 @@ from fairtrial.study import (
     render_significance_brief,
     write_markdown_report,
 )
-from fairtrial.study.report import codebook
+from fairtrial.study.report import codebook, format_code
 from fairtrial.study.report.markdown_text import (
     escape_markdown,
     format_number,

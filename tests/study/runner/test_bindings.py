@@ -9,7 +9,8 @@ import pytest
 from run_attempt_kit import CONDITION, assignment, do, run, study_of
 
 from fairtrial.core import StudyError, did_you_mean, plugins
-from fairtrial.study import AgentBinding, AgentHooks, Condition, ProblemPacket, RunBudget
+from fairtrial.study import AgentBinding, Condition, ProblemPacket, RunBudget
+from fairtrial.study.agents import AgentHooks
 from fairtrial.study.runner.bindings import bind
 from fairtrial.study.runner.run_attempt import StudyWork
 

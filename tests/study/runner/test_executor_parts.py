@@ -3,16 +3,8 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from fairtrial.study import (
-    Assignment,
-    Condition,
-    FailureKind,
-    Outcome,
-    RunSpec,
-    RunStatus,
-    pack,
-    unpack,
-)
+from fairtrial.study import Condition, FailureKind, RunSpec, RunStatus
+from fairtrial.study.executors import Assignment, Outcome, pack, unpack
 from fairtrial.study.runner.executors import (
     event_limit as events,
     frames,

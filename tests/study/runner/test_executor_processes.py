@@ -19,7 +19,8 @@ import pytest
 from fairtrial.core import LabError, StudyError
 from fairtrial.core.plugins import load_reference
 from fairtrial.sandbox.harness import processes
-from fairtrial.study import Emitted, FailureKind, Finished, RunStatus, pack, unpack
+from fairtrial.study import FailureKind, RunStatus
+from fairtrial.study.executors import Emitted, Finished, pack, unpack
 from fairtrial.study.ledger.lock import OwnerLock
 from fairtrial.study.runner.executors import (
     start_methods as starting,

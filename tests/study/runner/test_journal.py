@@ -12,9 +12,10 @@ from run_attempt_kit import CONDITION, assignment, work_for
 from run_kit import make_study, run
 
 from fairtrial import Broken, LedgerError, open_results
-from fairtrial.study import JournalEntry, RunSpec, Task, unpack
-from fairtrial.study.agents import journal as journals
+from fairtrial.study import RunSpec, Task
+from fairtrial.study.agents import JournalEntry, journal as journals
 from fairtrial.study.agents.journal import Journal
+from fairtrial.study.executors import unpack
 from fairtrial.study.ledger.journal_store import JournalStore, read_journal
 from fairtrial.study.ledger.packing import UnwritableError
 from fairtrial.study.ledger.writer import open_ledger

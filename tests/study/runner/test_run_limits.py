@@ -12,7 +12,7 @@ import pytest
 from run_kit import PACKET, add, make_study, read_table, run
 
 from fairtrial import AgentBinding, Broken, ProblemPacket, RunBudget, RunStatus
-from fairtrial.study import LedgerReader
+from fairtrial.study.ledger import LedgerReader
 from fairtrial.study.runner import control, run as running_module, run_loop
 from fairtrial.study.runner.assignment_feed import AssignmentFeed
 from fairtrial.study.runner.control import ControlFile, request

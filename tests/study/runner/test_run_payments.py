@@ -12,8 +12,8 @@ import pytest
 from run_kit import make_study, read_table, run
 
 from fairtrial import AgentOutput, Broken, RunBudget
-from fairtrial.study import Finished, Noted
 from fairtrial.study.agents.journal import Journal
+from fairtrial.study.executors import Finished, Noted
 from fairtrial.study.runner.control import request
 
 EXECUTORS = ("serial", "threads", "processes")

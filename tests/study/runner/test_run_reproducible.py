@@ -13,9 +13,10 @@ from hypothesis import example, given, settings, strategies as st
 from run_kit import PACKET, draw, make_study, run, stable_tables
 
 from fairtrial import Block, build_design, open_results, plan_runs
-from fairtrial.study import execution_order, export_tables
+from fairtrial.study import execution_order
 from fairtrial.study.runner.control import request
 from fairtrial.study.runner.executors.processes import Processes
+from fairtrial.study.tables import export_tables
 from fairtrial.study.tables.integrity import validate_artifacts
 
 PROMISING = [

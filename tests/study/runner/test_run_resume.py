@@ -21,8 +21,8 @@ from fairtrial import (
     StudyError,
     open_results,
 )
-from fairtrial.study import LedgerReader, RunSettings, execute_study
-from fairtrial.study.runner import run as running_module, run_loop
+from fairtrial.study.ledger import LedgerReader
+from fairtrial.study.runner import RunSettings, execute_study, run as running_module, run_loop
 from fairtrial.study.runner.control import request
 from fairtrial.study.runner.progress import Progress
 

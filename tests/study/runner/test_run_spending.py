@@ -15,9 +15,8 @@ from spending_kit import fingerprint, spending
 from test_run_payments import EACH, cut_off, pay, small
 
 from fairtrial import AgentOutput, Broken, Factor, FairtrialError, RunBudget
-from fairtrial.study import LEDGER_NAME, LedgerReader
 from fairtrial.study.agents.journal import Journal
-from fairtrial.study.ledger import reader as reading
+from fairtrial.study.ledger import LEDGER_NAME, LedgerReader, reader as reading
 from fairtrial.study.ledger.journal_store import JournalStore
 
 TOKENS = EACH["input_tokens"] + EACH["output_tokens"]

@@ -36,9 +36,9 @@ from fairtrial import (
     resume_study,
     run_study,
 )
-from fairtrial.study import LedgerReader, RunSettings
+from fairtrial.study.ledger import LedgerReader
 from fairtrial.study.ledger.writer import Ledger
-from fairtrial.study.runner import run_loop
+from fairtrial.study.runner import RunSettings, run_loop
 from fairtrial.study.runner.executors.processes import Processes
 from fairtrial.study.runner.executors.serial import Serial
 from fairtrial.study.tables.integrity import validate_artifacts

@@ -5,9 +5,10 @@ from hypothesis import given, settings, strategies as st
 from stopping_kit import hypothesis, make_study
 
 from fairtrial import StudyError, validate_study
-from fairtrial.study import build_design, execution_order, plan_runs, summarize_plan
+from fairtrial.study import build_design, execution_order, plan_runs
 from fairtrial.study.design.look_schedule import schedule_looks
 from fairtrial.study.design.run_plan import RunPlan
+from fairtrial.study.report import summarize_plan
 
 
 def schedule(**fields):

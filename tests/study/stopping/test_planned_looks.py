@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from stopping_kit import Answer, decisions_of, go, hypothesis, looks_of, make_study
 
 from fairtrial import judge_hypotheses
-from fairtrial.study import LookFinished, full_report, open_results, report_facts
+from fairtrial.study import LookFinished, full_report, open_results
+from fairtrial.study.report import report_facts
 from fairtrial.study.runner import look_gate
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from fairtrial.study import build_design, summarize_plan
+from fairtrial.study import build_design
 from fairtrial.study.design.run_plan import RunPlan
+from fairtrial.study.report import summarize_plan
 
 PATH = Path(__file__).parents[3] / "benchmarks" / "sequential_studies.py"
 

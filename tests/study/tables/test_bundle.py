@@ -11,7 +11,8 @@ from small_ledger_kit import LedgerLab, evaluation, make_small_study, success
 
 from fairtrial import StudyError
 from fairtrial.core import LedgerError
-from fairtrial.study import bundle_results, export_tables, open_results, verify_bundle
+from fairtrial.study import bundle_results, open_results
+from fairtrial.study.tables import export_tables, verify_bundle
 from fairtrial.study.tables.integrity import validate_artifacts
 
 

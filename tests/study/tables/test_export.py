@@ -34,8 +34,9 @@ from fairtrial import (
     load_study,
     plan_runs,
 )
-from fairtrial.study import FailureKind, LedgerReader, export_analysis_tables, export_tables
-from fairtrial.study.tables import parquet as parquet_module
+from fairtrial.study import FailureKind, export_analysis_tables
+from fairtrial.study.ledger import LedgerReader
+from fairtrial.study.tables import export_tables, parquet as parquet_module
 from fairtrial.study.tables.canonical import EVENT_COLUMNS, RUN_COLUMNS
 from fairtrial.study.tables.export import check_target
 from fairtrial.study.tables.generation import file_sha256

@@ -18,8 +18,8 @@ from small_ledger_kit import LedgerLab, make_small_study
 
 from fairtrial import LedgerError, StudyError
 from fairtrial.cli.main import main
-from fairtrial.study import LedgerReader, export_tables
-from fairtrial.study.tables import csv_tables as csv_tables, generation
+from fairtrial.study.ledger import LedgerReader
+from fairtrial.study.tables import csv_tables as csv_tables, export_tables, generation
 from fairtrial.study.tables.export import check_target
 from fairtrial.study.tables.integrity import validate_artifacts
 

@@ -15,7 +15,8 @@ from small_ledger_kit import (
 )
 
 from fairtrial import LedgerError, RunBudget, RunStatus, StudyError
-from fairtrial.study import LedgerReader, Results, open_results
+from fairtrial.study import Results, open_results
+from fairtrial.study.ledger import LedgerReader
 
 
 @pytest.fixture

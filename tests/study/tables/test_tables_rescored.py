@@ -8,8 +8,8 @@ from small_ledger_kit import LedgerLab, body, evaluation, failure, make_small_st
 
 from fairtrial import OutcomeSpec
 from fairtrial.core import Broken, LabError
-from fairtrial.study import export_tables, unpack
-from fairtrial.study.tables import rescored as rescoring
+from fairtrial.study.executors import unpack
+from fairtrial.study.tables import export_tables, rescored as rescoring
 from fairtrial.study.tables.rescored import rescore
 
 

@@ -16,8 +16,6 @@ from fairtrial.compat.recipes.recipe_config import (
 )
 from fairtrial.core import Mistake, StudyError
 from fairtrial.study import (
-    AGENT_FACTORS,
-    PROBLEM_FACTORS,
     DesignKind,
     DesignSpec,
     Factor,
@@ -25,6 +23,7 @@ from fairtrial.study import (
     HypothesisKind,
     Level,
     Study,
+    design,
 )
 
 DESIGN = DesignSpec(kind=DesignKind.CONSTRAINED_FACTORIAL, randomize=True)
@@ -186,8 +185,8 @@ def _compare(
     completed = replace(
         config,
         factors=factors,
-        problem_ids=() if names & set(PROBLEM_FACTORS) else problem_ids,
-        agent_specs=() if names & set(AGENT_FACTORS) else agent_specs,
+        problem_ids=() if names & set(design.PROBLEM_FACTORS) else problem_ids,
+        agent_specs=() if names & set(design.AGENT_FACTORS) else agent_specs,
     )
     return recipe.study(completed)
 

@@ -26,7 +26,7 @@ class Task:
     condition: the run's condition
     run_spec: the run's ids, replicate and seed
     journal: durable entries of this attempt and of earlier ones
-    emit_progress: called with typed progress events (`fairtrial.core.Event`), which are shown while
+    emit_progress: called with typed progress events (`core.events.Event`), which are shown while
         the run goes on and are not stored
 
     To try an agent out, make a task without `events`, `workspace` and `journal`: events are

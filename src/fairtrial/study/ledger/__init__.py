@@ -15,3 +15,7 @@
 - `journal_store` and `journal_entries` store the journals of runs, `interim_looks` the looks at
   partial results.
 """
+
+from fairtrial._facade import attach
+
+__getattr__, __dir__ = attach(__name__, __file__)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -65,6 +65,28 @@ class StudyLock:
     def is_explicit(self) -> bool:
         """Whether it was asked for, so that changes before the first result count, too."""
         return self.made_by == "lock"
+
+    @property
+    def short_digest(self) -> str:
+        """The beginning of the digest, enough to recognize it."""
+        return self.digest[:SHORT_DIGITS]
+
+    def describe(self) -> list[str]:
+        """Return who made the lock and when, its digest, commit and timestamp, as short phrases."""
+        maker = "fairtrial lock" if self.is_explicit else "the first run"
+        phrases = [f"locked {self.at} by {maker}", f"SHA-256 {self.digest}"]
+        if self.git_commit:
+            changes = " with uncommitted changes" if self.git_dirty else ""
+            phrases.append(f"commit {self.git_commit[:SHORT_DIGITS]}{changes}")
+        if self.timestamp:
+            phrases.append(f"timestamp {self.timestamp}")
+        if self.note:
+            phrases.append(f"note: {self.note}")
+        phrases += [
+            f"replaces the lock {earlier['digest'][:SHORT_DIGITS]} of {earlier['at']}"
+            for earlier in self.replaces
+        ]
+        return phrases
 
     def to_dict(self) -> dict[str, Any]:
         """Return the lock as plain data."""
@@ -175,26 +197,3 @@ def find_lock_problems(data: Any) -> list[str]:
     except (KeyError, TypeError, ValueError) as error:
         return [f"the lock can't be read: {type(error).__name__}: {error}"]
     return problems
-
-
-def shorten_digest(digest: str) -> str:
-    """Return the beginning of a digest, enough to recognize it."""
-    return digest[:SHORT_DIGITS]
-
-
-def describe_lock(lock: StudyLock) -> Sequence[str]:
-    """Return who made a lock and when, its digest, commit and timestamp, as short phrases."""
-    maker = "fairtrial lock" if lock.is_explicit else "the first run"
-    phrases = [f"locked {lock.at} by {maker}", f"SHA-256 {lock.digest}"]
-    if lock.git_commit:
-        changes = " with uncommitted changes" if lock.git_dirty else ""
-        phrases.append(f"commit {lock.git_commit[:SHORT_DIGITS]}{changes}")
-    if lock.timestamp:
-        phrases.append(f"timestamp {lock.timestamp}")
-    if lock.note:
-        phrases.append(f"note: {lock.note}")
-    phrases += [
-        f"replaces the lock {shorten_digest(earlier['digest'])} of {earlier['at']}"
-        for earlier in lock.replaces
-    ]
-    return phrases

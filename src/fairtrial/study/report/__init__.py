@@ -28,3 +28,7 @@ Before a study runs::
     plan_summary        its conditions, runs, balance, planned tests and power
     plan_text           the same as lines of text
 """
+
+from fairtrial._facade import attach
+
+__getattr__, __dir__ = attach(__name__, __file__)

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from fairtrial.study.design.agent_options import agent_names, find_affected_agents
 from fairtrial.study.design.effect_correlations import condition_aliasing
 from fairtrial.study.design.runs import count_replicates, count_runs, get_agents, get_problems
-from fairtrial.study.ledger.study_lock import describe_lock
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.factors import DesignKind
 from fairtrial.study.model.hypotheses import AnalysisPlan, Hypothesis
@@ -195,7 +194,7 @@ def setting_lines(data: RunTable) -> Iterator[str]:
     totals = data.totals
     if data.history is not None:
         lock = data.history.lock
-        phrases = ["no lock was recorded"] if lock is None else describe_lock(lock)
+        phrases = ["no lock was recorded"] if lock is None else lock.describe()
         yield escape_markdown("; ".join(phrases), 2_000)
     for title, names in (
         ("executor", totals.executors),

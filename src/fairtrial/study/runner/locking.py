@@ -22,7 +22,6 @@ from fairtrial.study.ledger.study_lock import (
     lock_facts,
     lockable_study,
     read_lock,
-    shorten_digest,
     total_digest,
 )
 from fairtrial.study.ledger.writer import Ledger, open_ledger
@@ -119,7 +118,7 @@ def _store_lock(ledger: Ledger, lock: StudyLock, *, relock: bool) -> StudyLock:
             else "no result is known: --relock replaces the lock (in Python: relock=True)"
         )
         raise LedgerError(
-            f"{folder} was locked {old.at} ({shorten_digest(old.digest)}) with a different study:"
+            f"{folder} was locked {old.at} ({old.short_digest}) with a different study:"
             "\n  " + "\n  ".join([*changes[:MAX_SHOWN], *more]) + f"\n{advice}"
         )
     if old is not None and old.is_explicit:

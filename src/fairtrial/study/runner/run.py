@@ -72,10 +72,10 @@ def run_study(
 ) -> Sequence[RunResult]:
     """Run a study and return its results in plan order, read lazily from its ledger.
 
-    A finished run is on disk once it is counted. `fairtrial.study.RunSettings` documents the other
-    arguments. Ctrl-C ends the study cleanly and then raises KeyboardInterrupt as usual. Raises
-    `StudyError` for mistakes in the study or the arguments, `LedgerError` if results can't be
-    stored.
+    A finished run is on disk once it is counted. `fairtrial.study.runner.RunSettings` documents the
+    other arguments. Ctrl-C ends the study cleanly and then raises KeyboardInterrupt as usual.
+    Raises `StudyError` for mistakes in the study or the arguments, `LedgerError` if results can't
+    be stored.
 
     dry_run: whether to look for mistakes only
     show_progress: whether to show the progress; by default only on a terminal

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from fairtrial.study.ledger.reader import LedgerReader
 from fairtrial.study.ledger.schema import LEDGER_NAME
 from fairtrial.study.ledger.study_lock import StudyLock, read_lock
 from fairtrial.study.model.study import Study
+from fairtrial.study.runner.progress import spell_rate, spell_time
 
 MAX_WAIT_S, POLL_S = 10.0, 0.1
 SHORTEST_LEFT_S = 0.5
@@ -44,10 +45,32 @@ class StudyStatus:
         """The number of runs that are being repeated, by the status that they had."""
         return (self.live.get("again") or {}) if self.owner is not None else {}
 
+    @property
+    def is_paused(self) -> bool:
+        """Whether the study starts no new runs at present."""
+        return bool(self.live.get("paused"))
+
+    @property
+    def rate_text(self) -> str:
+        """How many runs end per second, minute or hour; empty if unknown, or if it is paused."""
+        rate = self.live.get("rate")
+        return spell_rate(rate) if rate and not self.is_paused else ""
+
+    @property
+    def left_text(self) -> str:
+        """The estimated time to the end; empty if it is unknown or already over."""
+        left_s = self.seconds_left()
+        return "" if left_s is None else spell_time(left_s)
+
+    def current_runs(self) -> Iterator[tuple[Mapping[str, Any], str]]:
+        """Yield each run that is under way, and for how long as text."""
+        for run in self.live.get("runs", ()):
+            yield run, spell_time(max(0.0, time.time() - run["began"]))
+
     def seconds_left(self) -> float | None:
         """Return the estimated time to the end; None if it is unknown or already over."""
         estimate_s = self.live.get("eta_s")
-        if estimate_s is None or self.live.get("paused"):
+        if estimate_s is None or self.is_paused:
             return None
         now = time.time()
         left_s: float = estimate_s - max(0.0, now - self.live.get("told", now))

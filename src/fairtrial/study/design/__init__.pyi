@@ -1,0 +1,15 @@
+"""The names of `fairtrial.study.design`; `_facade.attach` reads them from here."""
+
+from fairtrial.study.design.agent_options import (
+    select_assignments as select_assignments,
+)
+from fairtrial.study.design.rows import (
+    number_rows as number_rows,
+)
+from fairtrial.study.design.runs import (
+    AGENT_FACTORS as AGENT_FACTORS,
+    PROBLEM_FACTORS as PROBLEM_FACTORS,
+)
+from fairtrial.study.model.factors import (
+    DESIGN_ALIASES as DESIGN_ALIASES,
+)

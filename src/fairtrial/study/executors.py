@@ -1,0 +1,25 @@
+"""The seam of executors: what one is given, what it reports, and the format of events and journals.
+
+An `Executor` takes one `Assignment` after another, has `Work` attempt it, and reports what was
+`Emitted`, what was `Noted` in the run's journal, and the `Outcome` with which it `Finished`.
+Executors are plug-ins; `fairtrial.testing.executors` has a suite of tests for them.
+"""
+
+from fairtrial.study.ledger.packing import EventData, pack, unpack
+from fairtrial.study.model.runs import Assignment, Emitted, Finished, Noted, Outcome, Report
+from fairtrial.study.protocols import Executor, Send, Work
+
+__all__ = [
+    "Assignment",
+    "Emitted",
+    "EventData",
+    "Executor",
+    "Finished",
+    "Noted",
+    "Outcome",
+    "Report",
+    "Send",
+    "Work",
+    "pack",
+    "unpack",
+]

@@ -1,0 +1,33 @@
+"""The names of `fairtrial.study.report`; `_facade.attach` reads them from here."""
+
+from fairtrial.study.report.markdown_text import (
+    format_code as format_code,
+    format_count as format_count,
+)
+from fairtrial.study.report.outcome_monitor import (
+    OutcomeMonitor as OutcomeMonitor,
+)
+from fairtrial.study.report.pilot_variances import (
+    apply_pilot as apply_pilot,
+    estimate_variances as estimate_variances,
+)
+from fairtrial.study.report.plan_line import (
+    PlanLine as PlanLine,
+)
+from fairtrial.study.report.plan_summary import (
+    PlanSummary as PlanSummary,
+    summarize_plan as summarize_plan,
+)
+from fairtrial.study.report.plan_text import (
+    format_plan as format_plan,
+    format_plan_changes as format_plan_changes,
+)
+from fairtrial.study.report.power_text import (
+    format_power_curves as format_power_curves,
+)
+from fairtrial.study.report.report_document import (
+    report_facts as report_facts,
+)
+from fairtrial.study.report.stale_files import (
+    find_stale_files as find_stale_files,
+)

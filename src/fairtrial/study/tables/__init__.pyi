@@ -1,0 +1,14 @@
+"""The names of `fairtrial.study.tables`; `_facade.attach` reads them from here."""
+
+from fairtrial.study.tables.bundle import (
+    verify_bundle as verify_bundle,
+)
+from fairtrial.study.tables.export import (
+    COMPLETE_CASES_FOLDER as COMPLETE_CASES_FOLDER,
+    export_tables as export_tables,
+)
+from fairtrial.study.tables.rows import (
+    Row as Row,
+    as_cell as as_cell,
+    as_json as as_json,
+)
