@@ -19,7 +19,7 @@ import sys
 import time
 
 from fairtrial import Factor, RunBudget, SeedPolicy, Study, build_design, plan_runs
-from fairtrial.study import count_runs
+from fairtrial.study.design import count_runs
 
 
 def make_study(conditions: int, replicates: int) -> Study:

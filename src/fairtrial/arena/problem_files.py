@@ -35,7 +35,7 @@ def read_problem(
     """
     source = os.fspath(path)
     document = _read(path, format)
-    if documents.is_study(document.data):
+    if document.is_study:
         hint = "`fairtrial plan` and `fairtrial run` take studies"
         raise StudyError(Mistake((), "this is a study, not a code problem", hint), source=source)
     mistakes: list[Mistake] = []
@@ -52,7 +52,7 @@ def read_problem(
 def is_problem_file(path: str | os.PathLike[str]) -> bool:
     """Return whether a file holds a code problem; False if it can't be read."""
     try:
-        return documents.is_problem(_read(path, None).data)
+        return _read(path, None).is_problem
     except StudyError:
         return False
 
@@ -63,10 +63,4 @@ def locate(path: str | os.PathLike[str], mistakes: Sequence[Mistake]) -> StudyEr
 
 
 def _read(path: str | os.PathLike[str], format: str | None) -> documents.Document:
-    try:
-        text = documents.read_text(Path(path), "problem_id")
-        return documents.parse_document(
-            text, format or documents.detect_format(Path(path)), if_empty=_EMPTY_FILE_HINT
-        )
-    except StudyError as error:
-        raise StudyError(error.mistakes, source=os.fspath(path)) from None
+    return documents.read_document(path, format, key="problem_id", if_empty=_EMPTY_FILE_HINT)

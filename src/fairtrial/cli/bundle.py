@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from fairtrial.cli.output import REPORT_NAME, json_option, print_json, shown_path, warn
+from fairtrial.cli.output import REPORT_NAME, json_option, path_option, print_json, shown_path, warn
 from fairtrial.core import Mistake, StudyError
 from fairtrial.study import bundle_results, report, tables
 
@@ -18,9 +18,7 @@ from fairtrial.study import bundle_results, report, tables
     short_help="Pack a study's results, or verify a bundle.",
 )
 @click.argument("target", type=click.Path(path_type=Path), metavar="DIR|FILE")
-@click.option(
-    "--out", type=click.Path(path_type=Path), metavar="FILE", help="The archive to write."
-)
+@path_option("--out", metavar="FILE", help="The archive to write.")
 @click.option("--verify", is_flag=True, help="Verify an archive instead of writing one.")
 @click.option(
     "--with-ledger", is_flag=True, help="Include the ledger: attempts, tracebacks, output."

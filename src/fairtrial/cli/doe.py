@@ -8,7 +8,14 @@ from typing import Any
 
 import click
 
-from fairtrial.cli.output import json_option, print_facts, print_json, print_wrapped, warn
+from fairtrial.cli.output import (
+    json_option,
+    path_option,
+    print_facts,
+    print_json,
+    print_wrapped,
+    warn,
+)
 from fairtrial.cli.output_paths import refuse_overwriting
 from fairtrial.cli.table import print_table
 from fairtrial.core import FieldPath, Mistake, StudyError, describe_value, documents, table_files
@@ -67,9 +74,7 @@ fairtrial doe --kind frac2 --factors @factors.json --option resolution=V""",
     metavar="NAME=VALUE",
     help="An option of the design, such as resolution=V; the value is JSON or else text.",
 )
-@click.option(
-    "--out", type=click.Path(path_type=Path), metavar="FILE", help="Write a .csv, .json or .jsonl."
-)
+@path_option("--out", metavar="FILE", help="Write a .csv, .json or .jsonl.")
 @json_option
 def command(
     kind: str,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from fairtrial.cli.output import count, folder_argument, json_option, note, print_json
+from fairtrial.cli.output import count, folder_argument, json_option, note, path_option, print_json
 from fairtrial.core import Mistake, StudyError
 from fairtrial.study import ledger, tables
 
@@ -17,9 +17,7 @@ from fairtrial.study import ledger, tables
     short_help="Write the tables again from the ledger.",
 )
 @folder_argument
-@click.option(
-    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Output directory; default: DIR."
-)
+@path_option("--out", metavar="DIR", help="Output directory; default: DIR.")
 @click.option(
     "--complete-cases", is_flag=True, help="Also write tables without failed runs, to a subfolder."
 )

@@ -6,7 +6,15 @@ from pathlib import Path
 
 import click
 
-from fairtrial.cli.output import count, json_option, print_json, shown_path, study_argument, warn
+from fairtrial.cli.output import (
+    count,
+    json_option,
+    path_option,
+    print_json,
+    shown_path,
+    study_argument,
+    warn,
+)
 from fairtrial.core import StudyError
 from fairtrial.study import files, ledger, lock_study
 
@@ -17,7 +25,7 @@ from fairtrial.study import files, ledger, lock_study
     short_help="Lock a study before it is run.",
 )
 @study_argument
-@click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Output directory.")
+@path_option("--output", metavar="DIR", help="Output directory.")
 @click.option(
     "--timestamp",
     default="",

@@ -9,14 +9,15 @@ import shlex
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from fairtrial.core import on_one_line
 
+Command = TypeVar("Command", bound=Callable[..., Any])
 MOST_FACTS = 30
 REPORT_NAME = "report.md"
 LABELS = {"runs": "rows", "kept_runs": "kept rows", "aliases": "can't be told apart"}
@@ -32,6 +33,15 @@ _NO_TEXT = re.compile("[\ud800-\udfff]")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 folder_argument = click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
 study_argument = click.argument("study", type=click.Path(path_type=Path), metavar="STUDY")
+
+
+def path_option(*names: str, metavar: str, help: str) -> Callable[[Command], Command]:
+    """Return an option that takes a path.
+
+    names: the option, such as `--out`, and the parameter's name if it is another one
+    metavar: what the help shows for the path: `FILE` or `DIR`
+    """
+    return click.option(*names, type=click.Path(path_type=Path), metavar=metavar, help=help)
 
 
 def print_json(value: Any) -> None:

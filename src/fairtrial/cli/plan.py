@@ -10,6 +10,7 @@ import click
 
 from fairtrial.cli.output import (
     json_option,
+    path_option,
     print_facts,
     print_json,
     print_wrapped,
@@ -29,22 +30,19 @@ from fairtrial.study import files, report
     short_help="Show a study's conditions, runs, tests and power.",
 )
 @study_argument
-@click.option(
+@path_option(
     "--out",
-    type=click.Path(path_type=Path),
     metavar="FILE",
     help="Write the table of conditions to a .csv, .json or .jsonl.",
 )
-@click.option(
+@path_option(
     "--runs",
     "runs_out",
-    type=click.Path(path_type=Path),
     metavar="FILE",
     help="Write the planned runs, with ids and seeds, to a .csv, .json or .jsonl.",
 )
-@click.option(
+@path_option(
     "--against",
-    type=click.Path(path_type=Path),
     metavar="OLD",
     help="Show how many conditions and runs of another version of the study are kept.",
 )
@@ -54,9 +52,8 @@ from fairtrial.study import files, report
     is_flag=True,
     help="Draw the power against the number of problems and of replicates.",
 )
-@click.option(
+@path_option(
     "--pilot",
-    type=click.Path(path_type=Path),
     metavar="DIR",
     help="Take the variances for the power from the results of an earlier study.",
 )

@@ -11,6 +11,7 @@ from fairtrial.cli.output import (
     folder_argument,
     json_option,
     note,
+    path_option,
     print_json,
     print_markdown,
 )
@@ -24,9 +25,8 @@ from fairtrial.study import full_report, ledger, open_results, render_markdown_s
     short_help="Test the hypotheses and write the report.",
 )
 @folder_argument
-@click.option(
+@path_option(
     "--out",
-    type=click.Path(path_type=Path),
     metavar="FILE",
     help="File for the complete report; default: DIR/report.md.",
 )

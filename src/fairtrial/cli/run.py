@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import click
 
-from fairtrial.cli.output import json_option, note, print_json, study_argument, warn
+from fairtrial.cli.output import (
+    Command,
+    json_option,
+    note,
+    path_option,
+    print_json,
+    study_argument,
+    warn,
+)
 from fairtrial.cli.resume_command import executor_options
 from fairtrial.cli.run_summary import print_outcome
 from fairtrial.core import StudyError, events
 from fairtrial.study import LookFinished, Study, files, ledger, report, runner
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +105,7 @@ _set = click.option(
     short_help="Run a study.",
 )
 @study_argument
-@click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Output directory.")
+@path_option("--output", metavar="DIR", help="Output directory.")
 @click.option("--resume", "go_on", is_flag=True, help="Resume from existing results, if any.")
 @click.option("--accept-changes", is_flag=True, help="Resume even if the study has changed.")
 @click.option("--dry-run", is_flag=True, help="Find every mistake and run nothing.")
@@ -136,9 +141,7 @@ def run(
     short_help="Resume a study that was stopped.",
 )
 @click.argument("target", type=click.Path(path_type=Path), metavar="STUDY|DIR")
-@click.option(
-    "--output", type=click.Path(path_type=Path), metavar="DIR", help="The study's output directory."
-)
+@path_option("--output", metavar="DIR", help="The study's output directory.")
 @click.option("--accept-changes", is_flag=True, help="Resume even if the study has changed.")
 @_set
 @_shared

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from fairtrial.arena import problem_schema
-from fairtrial.cli.output import json_option, print_json
+from fairtrial.cli.output import json_option, path_option, print_json
 from fairtrial.core import atomic_write
 from fairtrial.study import files
 
@@ -19,7 +19,7 @@ from fairtrial.study import files
     short_help="Print the JSON Schema of study files.",
 )
 @click.option("--problem", is_flag=True, help="Print the schema of code problems instead.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write it to a file.")
+@path_option("--out", metavar="FILE", help="Write it to a file.")
 @json_option
 def command(problem: bool, out: Path | None, as_json: bool) -> None:
     """Print the JSON Schema of study files, or of code problems.

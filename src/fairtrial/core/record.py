@@ -14,7 +14,7 @@ import typing
 from collections.abc import Iterator, Mapping
 from enum import Enum
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from fairtrial.core.canonical import DUPLICATE_KEY, TOO_DEEP, key_text, to_plain
 from fairtrial.core.errors import FieldPath, Mistake, StudyError, did_you_mean
@@ -33,6 +33,7 @@ class Record:
     """
 
     __slots__ = ()
+    _short_field: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
         mistakes: list[Mistake] = []
@@ -65,8 +66,12 @@ class Record:
 
     @classmethod
     def _short_form(cls, value: Any) -> Mapping[str, Any] | None:
-        """Return the fields for a value that abbreviates this record; None if it is not one."""
-        return None
+        """Return the fields for a value that abbreviates this record; None if it is not one.
+
+        By default a text is short for the field that `_short_field` names.
+        """
+        is_short = bool(cls._short_field) and isinstance(value, str)
+        return {cls._short_field: value} if is_short else None
 
     @classmethod
     def _older_form(

@@ -28,7 +28,6 @@ from fairtrial.study.design.balance import (
 )
 from fairtrial.study.design.build import (
     build_design as build_design,
-    design_table as design_table,
     materialize_conditions as materialize_conditions,
 )
 from fairtrial.study.design.doe import (
@@ -38,7 +37,6 @@ from fairtrial.study.design.execution_order import (
     execution_order as execution_order,
 )
 from fairtrial.study.design.runs import (
-    count_runs as count_runs,
     plan_runs as plan_runs,
 )
 from fairtrial.study.files.reading import (
@@ -112,9 +110,6 @@ from fairtrial.study.report.hypothesis_testing import (
 )
 from fairtrial.study.report.methods_section import (
     render_methods_scaffold as render_methods_scaffold,
-)
-from fairtrial.study.report.pilot_variances import (
-    PilotVariances as PilotVariances,
 )
 from fairtrial.study.report.report_document import (
     full_report as full_report,

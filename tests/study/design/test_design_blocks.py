@@ -23,10 +23,10 @@ from fairtrial.study import (
     SeedPolicy,
     Study,
     build_design,
-    design_table,
     execution_order,
     plan_runs,
 )
+from fairtrial.study.design import design_table
 from fairtrial.study.design.blocks import WilliamsDesign
 
 

@@ -23,11 +23,11 @@ from fairtrial.study import (
     SeedPolicy,
     Study,
     build_design,
-    design_table,
     execution_order,
     materialize_conditions,
     plan_runs,
 )
+from fairtrial.study.design import design_table
 from fairtrial.study.design.factorial import combinations, count_combinations
 
 PLENTY = 10**6

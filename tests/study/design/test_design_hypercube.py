@@ -23,8 +23,8 @@ from fairtrial.study import (
     SeedPolicy,
     Study,
     build_design,
-    design_table,
 )
+from fairtrial.study.design import design_table
 from fairtrial.study.design.hypercube import Halton, LatinHypercube, Sobol, draw_latin_hypercube
 from fairtrial.study.design.maximin import spread_apart
 from fairtrial.study.design.ranges import Range

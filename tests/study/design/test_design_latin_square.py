@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from fairtrial.core import StudyError
-from fairtrial.study import Block, Constraint, DesignSpec, Factor, Study, build_design, design_table
+from fairtrial.study import Block, Constraint, DesignSpec, Factor, Study, build_design
+from fairtrial.study.design import design_table
 from fairtrial.study.model.identity import fingerprint, hash_condition
 
 NAMES = ("row_factor", "column_factor", "treatment_factor")

@@ -13,17 +13,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from fairtrial.core import StudyError
-from fairtrial.study import (
-    Block,
-    Constraint,
-    DesignSpec,
-    Factor,
-    Level,
-    Study,
-    build_design,
-    design_table,
-)
-from fairtrial.study.design import matrix
+from fairtrial.study import Block, Constraint, DesignSpec, Factor, Level, Study, build_design
+from fairtrial.study.design import design_table, matrix
 from fairtrial.study.design.matrix_cells import MatrixColumn
 from fairtrial.study.model.identity import fingerprint, hash_condition
 

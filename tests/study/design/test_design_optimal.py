@@ -27,8 +27,8 @@ from fairtrial.study import (
     SeedPolicy,
     Study,
     build_design,
-    design_table,
 )
+from fairtrial.study.design import design_table
 from fairtrial.study.design.exchange import bound_log_determinant, search_rows
 from fairtrial.study.design.optimal import DOptimal
 from fairtrial.study.design.terms import Coding, Model, find_confounded_terms

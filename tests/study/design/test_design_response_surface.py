@@ -11,8 +11,7 @@ from hypothesis import given, strategies as st
 
 from fairtrial import Study, StudyError, build_design
 from fairtrial.core import canonical_json
-from fairtrial.study import design_table
-from fairtrial.study.design import response_surface as surface
+from fairtrial.study.design import design_table, response_surface as surface
 
 BOX_BEHNKEN_SIZES = {3: 15, 4: 27, 5: 46, 6: 54, 7: 62, 9: 130, 10: 170, 11: 188, 12: 204, 16: 396}
 

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from fairtrial import Study, StudyError, build_design
 from fairtrial.core import canonical_json
-from fairtrial.study import design_table
+from fairtrial.study.design import design_table
 
 
 def study(count, **options):

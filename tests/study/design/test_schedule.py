@@ -22,8 +22,8 @@ from fairtrial import (
     build_design,
     plan_runs,
 )
-from fairtrial.study import count_runs, execution_order
-from fairtrial.study.design import runs as schedule
+from fairtrial.study import execution_order
+from fairtrial.study.design import count_runs, runs as schedule
 from fairtrial.study.model.identity import run_id_maker
 from fairtrial.study.report import summarize_plan
 

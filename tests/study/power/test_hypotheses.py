@@ -22,9 +22,9 @@ from fairtrial.study import (
     RunBudget,
     Study,
     build_design,
-    count_runs,
     hypothesis_power,
 )
+from fairtrial.study.design import count_runs
 from fairtrial.study.stats.power import (
     anova_power,
     interaction_power,

@@ -12,10 +12,9 @@ import pytest
 
 from fairtrial.core import LabError
 from fairtrial.sandbox import HostBusy as Elsewhere, describe_timing_process
-from fairtrial.study import spell_rate, spell_time
 from fairtrial.study.runner import control
 from fairtrial.study.runner.control import ControlFile, Interrupts, request, requested
-from fairtrial.study.runner.progress import Progress, ProgressCounts
+from fairtrial.study.runner.progress import Progress, ProgressCounts, spell_rate, spell_time
 
 
 def test_a_request_is_seen_and_can_be_taken_back(tmp_path, monkeypatch):

@@ -3,7 +3,7 @@
 import pytest
 
 from fairtrial import Study, StudyError, build_design, validate_study
-from fairtrial.study import count_runs
+from fairtrial.study.design import count_runs
 from fairtrial.study.tables.canonical import CONDITION_COLUMNS
 from fairtrial.study.validation import (
     RESERVED_COLUMNS,

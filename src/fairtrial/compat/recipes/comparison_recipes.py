@@ -122,16 +122,12 @@ STRATEGY = Recipe(
 
 def build_univariate_comparison_study(config: UnivariateComparisonConfig | None = None) -> Study:
     """Return a study of one factor, baseline and treatment, with the first agent of a bundle."""
-    config = config or ComparisonStudyConfig()
-    bundle = config.bundle or ideation_bundle()
-    return _compare(UNIVARIATE, config, bundle, _get_first_agent(bundle))
+    return _compare_treatments(UNIVARIATE, config or ComparisonStudyConfig())
 
 
 def build_bivariate_comparison_study(config: BivariateComparisonConfig | None = None) -> Study:
     """Return a study of two crossed factors, each with a baseline, with a bundle's first agent."""
-    config = config or ComparisonStudyConfig()
-    bundle = config.bundle or ideation_bundle()
-    return _compare(BIVARIATE, config, bundle, _get_first_agent(bundle))
+    return _compare_treatments(BIVARIATE, config or ComparisonStudyConfig())
 
 
 def build_strategy_comparison_study(config: StrategyComparisonConfig | None = None) -> Study:
@@ -144,8 +140,10 @@ def build_strategy_comparison_study(config: StrategyComparisonConfig | None = No
     return _compare(recipe, config, bundle, bundle.agent_specs)
 
 
-def _get_first_agent(bundle: BenchmarkBundle) -> tuple[str, ...]:
-    return bundle.agent_specs[:1] or ("default-agent",)
+def _compare_treatments(recipe: Recipe, config: ComparisonStudyConfig) -> Study:
+    """Return the recipe's study with the problems and the first agent of the config's bundle."""
+    bundle = config.bundle or ideation_bundle()
+    return _compare(recipe, config, bundle, bundle.agent_specs[:1] or ("default-agent",))
 
 
 def _make_agent_factor(bundle: BenchmarkBundle) -> Factor:

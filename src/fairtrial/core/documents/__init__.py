@@ -1,4 +1,4 @@
-"""YAML and JSON files as data that knows its lines: reading, their limits, and their mistakes."""
+"""YAML and JSON files as data that knows its lines: reading, writing, their limits and mistakes."""
 
 from fairtrial._facade import attach
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from fairtrial.core.documents.ambiguous_scalars import find_ambiguity, needs_warning
+from fairtrial.core.documents.document_files import detect_format, read_text
 from fairtrial.core.documents.json_nodes import compose_json
 from fairtrial.core.documents.nodes import (
     MERGE,
@@ -43,6 +46,26 @@ def parse_document(text: str, format: str, *, if_empty: str = "") -> Document:
     return document
 
 
+def read_document(
+    path: str | os.PathLike[str],
+    format: str | None = None,
+    *,
+    key: str = "study_id",
+    if_empty: str = "",
+) -> Document:
+    """Read and parse a YAML or JSON file; raises `StudyError` with the file's name.
+
+    format: `yaml` or `json`, in place of what the file's suffix says
+    key: the key by which the right file is found for the hint if `path` is a folder
+    if_empty: the hint for an empty file
+    """
+    try:
+        text = read_text(Path(path), key)
+        return parse_document(text, format or detect_format(Path(path)), if_empty=if_empty)
+    except StudyError as error:
+        raise StudyError(error.mistakes, source=os.fspath(path)) from None
+
+
 class Document:
     """A parsed file.
 
@@ -58,6 +81,19 @@ class Document:
         self._unreadable: set[FieldPath] = set()
         self._keys: dict[int, dict[str, tuple[Node, int]]] = {}
         self.data = self._read(root, ())
+
+    @property
+    def is_problem(self) -> bool:
+        """Whether the data is a code problem: it has `problem_id` and no `study_id`."""
+        return self._has_key("problem_id") and not self._has_key("study_id")
+
+    @property
+    def is_study(self) -> bool:
+        """Whether the data is a study: it has `study_id` and no `problem_id`."""
+        return self._has_key("study_id") and not self._has_key("problem_id")
+
+    def _has_key(self, key: str) -> bool:
+        return isinstance(self.data, dict) and key in self.data
 
     def locate(self, mistakes: Iterable[Mistake]) -> list[Mistake]:
         """Add line numbers to mistakes in the data, and merge them with the file's own.

@@ -1,4 +1,4 @@
-"""Reading of YAML and JSON files, and detection of study and problem files."""
+"""Reading of YAML and JSON files: their text and their format."""
 
 from __future__ import annotations
 
@@ -16,16 +16,6 @@ SUFFIXES = {".yaml": "yaml", ".yml": "yaml", ".json": "json"}
 
 class StudyWarning(UserWarning):
     """A study file is valid, but a value in it is probably not read as it was meant."""
-
-
-def is_problem(data: object) -> bool:
-    """Return whether a file's data is a code problem: it has `problem_id` and no `study_id`."""
-    return isinstance(data, dict) and "problem_id" in data and "study_id" not in data
-
-
-def is_study(data: object) -> bool:
-    """Return whether a file's data is a study: it has `study_id` and no `problem_id`."""
-    return isinstance(data, dict) and "study_id" in data and "problem_id" not in data
 
 
 def detect_format(path: Path) -> str:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import inspect
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from fairtrial.core import Mistake, Record, StudyError
 from fairtrial.study.design.maximin import measure_spread, spread_apart
-from fairtrial.study.design.ranges import Points, Range, find_range_mistakes, plan_samples, scale
+from fairtrial.study.design.ranges import Points, find_range_mistakes, plan_samples, scale
 from fairtrial.study.design.rows import number_rows
 from fairtrial.study.model.conditions import DesignTable
 from fairtrial.study.model.identity import hash_id
@@ -87,7 +87,7 @@ class LatinHypercube(Record):
 
 @dataclass(frozen=True, slots=True)
 class _LowDiscrepancySequence(Record):
-    """The options of Sobol and Halton sequences."""
+    """The options of Sobol and Halton sequences, and how their points become a table."""
 
     bounds: Mapping[str, tuple[float, float]] | None = None
     scramble: bool = True
@@ -95,6 +95,30 @@ class _LowDiscrepancySequence(Record):
 
     def _mistakes(self) -> Iterator[Mistake]:
         return find_range_mistakes(self.bounds)
+
+    def table(self, study: Study) -> DesignTable:
+        """Return the table of points; raises `StudyError` if a factor has no numeric range."""
+        count, ranges = plan_samples(study, self.bounds, self.integers)
+
+        def draw() -> Any:
+            seed = study.seed_policy.base_seed
+            engine = _engine(type(self).__name__, len(ranges), seed, scramble=self.scramble)
+            return self._draw(engine, count)
+
+        facts: dict[str, Any] = {"samples": count, **self._facts(count)}
+        if count <= MAX_MEASURED:
+            from scipy.stats import qmc
+
+            facts["centered_discrepancy"] = float(qmc.discrepancy(draw(), method="CD"))
+        return number_rows(study, count, lambda: scale(ranges, draw().tolist()), facts)
+
+    def _draw(self, engine: Any, count: int) -> Any:
+        """Return the first points of the sequence."""
+        return engine.random(count)
+
+    def _facts(self, count: int) -> Mapping[str, Any]:
+        """Return what else is known of so many points."""
+        return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,22 +135,15 @@ class Sobol(_LowDiscrepancySequence):
     integers: whether factors of dtype int get whole numbers, as for `latin_hypercube`
     """
 
-    def table(self, study: Study) -> DesignTable:
-        """Return the table of points; raises `StudyError` if a factor has no numeric range."""
-        count, ranges = plan_samples(study, self.bounds, self.integers)
+    def _draw(self, engine: Any, count: int) -> Any:
+        # Drawn up to the next power of two, as scipy warns of any other number.
+        return engine.random_base2((count - 1).bit_length())[:count]
 
-        def draw() -> Any:
-            engine = _engine(
-                "Sobol", len(ranges), study.seed_policy.base_seed, scramble=self.scramble
-            )
-            # Drawn up to the next power of two, as scipy warns of any other number.
-            return engine.random_base2((count - 1).bit_length())[:count]
-
-        facts: dict[str, Any] = {}
-        if count & (count - 1):
-            below = 1 << (count.bit_length() - 1)
-            facts["balance"] = f"balanced only at powers of two: {below} or {2 * below}"
-        return _make_table(study, ranges, count, draw, facts)
+    def _facts(self, count: int) -> Mapping[str, Any]:
+        if not count & (count - 1):
+            return {}
+        below = 1 << (count.bit_length() - 1)
+        return {"balance": f"balanced only at powers of two: {below} or {2 * below}"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,33 +159,6 @@ class Halton(_LowDiscrepancySequence):
         every factor at its low
     integers: whether factors of dtype int get whole numbers, as for `latin_hypercube`
     """
-
-    def table(self, study: Study) -> DesignTable:
-        """Return the table of points; raises `StudyError` if a factor has no numeric range."""
-        count, ranges = plan_samples(study, self.bounds, self.integers)
-
-        def draw() -> Any:
-            engine = _engine(
-                "Halton", len(ranges), study.seed_policy.base_seed, scramble=self.scramble
-            )
-            return engine.random(count)
-
-        return _make_table(study, ranges, count, draw, {})
-
-
-def _make_table(
-    study: Study,
-    ranges: Sequence[Range],
-    count: int,
-    draw: Callable[[], Any],
-    facts: Mapping[str, Any],
-) -> DesignTable:
-    all_facts: dict[str, Any] = {"samples": count, **facts}
-    if count <= MAX_MEASURED:
-        from scipy.stats import qmc
-
-        all_facts["centered_discrepancy"] = float(qmc.discrepancy(draw(), method="CD"))
-    return number_rows(study, count, lambda: scale(ranges, draw().tolist()), all_facts)
 
 
 def draw_latin_hypercube(count: int, dimensions: int, seed: int) -> list[tuple[float, ...]]:

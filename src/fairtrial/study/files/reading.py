@@ -81,13 +81,8 @@ def read_study(path: str | os.PathLike[str], format: str | None = None) -> Loade
 
 def _load(path: str | os.PathLike[str], format: str | None, *, validate: bool) -> LoadedStudy:
     source = os.fspath(path)
-    try:
-        document = documents.parse_document(
-            documents.read_text(Path(path)), format or documents.detect_format(Path(path))
-        )
-    except StudyError as error:
-        raise StudyError(error.mistakes, source=source) from None
-    if documents.is_problem(document.data):
+    document = documents.read_document(path, format)
+    if document.is_problem:
         hint = "`fairtrial check` looks at it, and `fairtrial evaluate` judges candidates by it"
         raise StudyError(Mistake((), "this is a code problem, not a study", hint), source=source)
     mistakes: list[Mistake] = []

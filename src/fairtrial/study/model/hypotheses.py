@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from fairtrial.core import FieldPath, Mistake, Record
 
@@ -67,9 +67,7 @@ class Moderator(Record):
     name: str
     levels: tuple[str, ...] = ()
 
-    @classmethod
-    def _short_form(cls, value: Any) -> Mapping[str, Any] | None:
-        return {"name": value} if isinstance(value, str) else None
+    _short_field: ClassVar[str] = "name"
 
     def _mistakes(self) -> Iterator[Mistake]:
         return self._blank_mistakes("name")
@@ -86,9 +84,7 @@ class Mediator(Record):
     name: str
     description: str = ""
 
-    @classmethod
-    def _short_form(cls, value: Any) -> Mapping[str, Any] | None:
-        return {"name": value} if isinstance(value, str) else None
+    _short_field: ClassVar[str] = "name"
 
     def _mistakes(self) -> Iterator[Mistake]:
         return self._blank_mistakes("name")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from fairtrial.core import FieldPath, Mistake, Record, StudyError, build_record, dump_record, fields
 from fairtrial.study.extensions import extensions
@@ -99,9 +99,7 @@ class AgentBinding(Record):
     max_parallel: int | None = None
     max_per_minute: float | None = None
 
-    @classmethod
-    def _short_form(cls, value: Any) -> Mapping[str, Any] | None:
-        return {"use": value} if isinstance(value, str) else None
+    _short_field: ClassVar[str] = "use"
 
     def _mistakes(self) -> Iterator[Mistake]:
         yield from self._blank_mistakes("use")
@@ -132,9 +130,7 @@ class ProblemBinding(Record):
     metadata: Mapping[str, Any] = field(default_factory=dict)
     evaluator: str | None = None
 
-    @classmethod
-    def _short_form(cls, value: Any) -> Mapping[str, Any] | None:
-        return {"use": value} if isinstance(value, str) else None
+    _short_field: ClassVar[str] = "use"
 
     def _mistakes(self) -> Iterator[Mistake]:
         packet = [
