@@ -17,7 +17,7 @@ from fairtrial.cli import run_summary as outcome
 from fairtrial.cli.main import cli
 from fairtrial.core import plugins
 from fairtrial.core.fields import field_docs
-from fairtrial.study import FailureKind
+from fairtrial.study.executors import FailureKind
 from fairtrial.study.runner.failures import failure_status
 from fairtrial.study.runner.pilot import RUN_FACTS
 

@@ -5,7 +5,6 @@ import random
 from fairtrial.study import (
     AnalysisPlan,
     Factor,
-    FailureKind,
     Hypothesis,
     OutcomeSpec,
     RunBudget,
@@ -15,6 +14,7 @@ from fairtrial.study import (
     build_design,
     plan_runs,
 )
+from fairtrial.study.executors import FailureKind
 
 ONE_PROBLEM = {"problem_ids": ("p1",), "run_budget": RunBudget(replicates=20)}
 """Parts of a study whose tests have runs as units."""

@@ -3,9 +3,9 @@
 import json
 
 from fairtrial import Factor, RunBudget, Study, build_design
-from fairtrial.study import FailureKind, RunStatus
+from fairtrial.study import RunStatus
 from fairtrial.study.design.run_plan import RunPlan
-from fairtrial.study.executors import Assignment, Emitted, Finished, Outcome, pack
+from fairtrial.study.executors import Assignment, Emitted, FailureKind, Finished, Outcome, pack
 from fairtrial.study.ledger import LedgerReader
 from fairtrial.study.ledger.writer import open_ledger
 

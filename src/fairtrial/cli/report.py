@@ -15,8 +15,7 @@ from fairtrial.cli.output import (
     print_json,
     print_markdown,
 )
-from fairtrial.core import atomic_write
-from fairtrial.study import full_report, ledger, open_results, render_markdown_summary, report
+from fairtrial.study import report
 
 
 @click.command(
@@ -37,19 +36,9 @@ def command(folder: Path, out: Path | None, as_json: bool) -> None:
     Prints the summary; the complete report, with methods and codebook, is written to a file.
     Hypotheses that were not tested are listed with the reason.
     """
-    with open_results(folder) as results:
-        study, conditions = results.study, results.conditions
-        summary = results.reader.summary()
-        left_out = summary.left_out
-        if as_json:
-            facts = report.report_facts(study, conditions, results, left_out=left_out)
-            ledger.record_interim_look(folder, study, summary)
-            print_json(facts)
-            return
-        text = full_report(study, conditions, results, left_out=left_out)
-        target = out or folder / REPORT_NAME
-        with atomic_write(target) as file:
-            file.write(text)
-        ledger.record_interim_look(folder, study, summary)
-        print_markdown(render_markdown_summary(study, results, conditions).rstrip())
+    if as_json:
+        print_json(report.read_report_facts(folder))
+        return
+    target = out or folder / REPORT_NAME
+    print_markdown(report.write_report(folder, target).rstrip())
     note(f"\nwrote the complete report to {target}")

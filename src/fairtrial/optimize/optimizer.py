@@ -44,7 +44,7 @@ from fairtrial.optimize.study_events import (
     record_events,
     record_tree,
 )
-from fairtrial.study import AgentOutput, Problem, RunBudget, Task, agents
+from fairtrial.study import AgentOutput, RunBudget, Task, agents, problems
 
 REPLIES = "replies.jsonl"
 """The file in the run's workspace with all replies, for the proposer `replay`."""
@@ -151,7 +151,7 @@ class Optimizer(Record, agents.AgentHooks):
         ]
         check_proposer(self.built_proposer, None, min(ceilings, default=None))
 
-    def check_problem(self, problem: Problem, *, imports: bool) -> None:
+    def check_problem(self, problem: problems.Problem, *, imports: bool) -> None:
         """Raise a `StudyError` if no run on this problem can start: a missing file or program.
 
         imports: whether modules of the user may be imported to check that they exist
@@ -286,7 +286,7 @@ def _emit_notes(emit: events.Emit, notes: Iterable[str]) -> None:
         emit(events.Remark(f"note: {text}."))
 
 
-def get_code_problem(problem: Problem) -> CodeProblem:
+def get_code_problem(problem: problems.Problem) -> CodeProblem:
     """Return the code problem that a study's problem holds; raise a `StudyError` if it has none."""
     if not isinstance(problem, BoundCode):
         raise StudyError(

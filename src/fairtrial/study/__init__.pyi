@@ -72,7 +72,6 @@ from fairtrial.study.model.hypotheses import (
     Stopping as Stopping,
 )
 from fairtrial.study.model.runs import (
-    FailureKind as FailureKind,
     RunOutput as RunOutput,
     RunResult as RunResult,
     RunSpec as RunSpec,
@@ -94,10 +93,7 @@ from fairtrial.study.problems.packet import (
     resolve_problem as resolve_problem,
 )
 from fairtrial.study.protocols import (
-    Agent as Agent,
     ConditionRunner as ConditionRunner,
-    Design as Design,
-    Problem as Problem,
 )
 from fairtrial.study.report.codebook import (
     render_codebook as render_codebook,

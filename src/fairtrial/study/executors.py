@@ -6,7 +6,15 @@ Executors are plug-ins; `fairtrial.testing.executors` has a suite of tests for t
 """
 
 from fairtrial.study.ledger.packing import EventData, pack, unpack
-from fairtrial.study.model.runs import Assignment, Emitted, Finished, Noted, Outcome, Report
+from fairtrial.study.model.runs import (
+    Assignment,
+    Emitted,
+    FailureKind,
+    Finished,
+    Noted,
+    Outcome,
+    Report,
+)
 from fairtrial.study.protocols import Executor, Send, Work
 
 __all__ = [
@@ -14,6 +22,7 @@ __all__ = [
     "Emitted",
     "EventData",
     "Executor",
+    "FailureKind",
     "Finished",
     "Noted",
     "Outcome",

@@ -12,9 +12,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fairtrial.study import Condition, FailureKind, RunSpec, RunStatus, executors
+from fairtrial.study import Condition, RunSpec, RunStatus, executors
 
-BROKEN_KINDS = (FailureKind.BROKEN, FailureKind.KILLED, FailureKind.UNWRITABLE)
+BROKEN_KINDS = (
+    executors.FailureKind.BROKEN,
+    executors.FailureKind.KILLED,
+    executors.FailureKind.UNWRITABLE,
+)
 POLL_S = 0.005
 
 
@@ -62,7 +66,7 @@ class ScriptedWork:
             returned = action(emit=emit, **arguments)
         except (Exception, SystemExit) as error:
             took_s = time.monotonic() - began
-            return self.fail(assignment, FailureKind.EXCEPTION, repr(error), took_s)
+            return self.fail(assignment, executors.FailureKind.EXCEPTION, repr(error), took_s)
         ended = time.monotonic()
         body = {
             "turn": assignment.execution_index,
@@ -83,7 +87,7 @@ class ScriptedWork:
         """Return the outcome of a run that failed or broke."""
         status = RunStatus.BROKEN if kind in BROKEN_KINDS else RunStatus.FAILED
         return executors.Outcome(
-            status, FailureKind(kind), 0.0, 0, latency_s, executors.pack(message)
+            status, executors.FailureKind(kind), 0.0, 0, latency_s, executors.pack(message)
         )
 
     # -- actions that end well --

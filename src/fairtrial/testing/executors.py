@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 
-from fairtrial.study import FailureKind, RunStatus, executors
+from fairtrial.study import RunStatus, executors
 from fairtrial.testing.executor_driver import DelayedFeed, ListFeed, execute, is_alive, run_all
 from fairtrial.testing.executor_journals import JournalConformance
 from fairtrial.testing.executor_work import assign, read_body
@@ -236,7 +236,7 @@ class ExecutorConformance(JournalConformance):
         late = finished[-1]
         assert late.execution_index == 0
         assert late.outcome.status is RunStatus.FAILED
-        assert late.outcome.failure_kind is FailureKind.TIMEOUT
+        assert late.outcome.failure_kind is executors.FailureKind.TIMEOUT
         assert limit_s <= late.outcome.latency_s < limit_s + MAX_DELAY_S
 
     def test_a_slow_caller_makes_no_run_late(self, concurrent: executors.Executor) -> None:
@@ -255,7 +255,7 @@ class ExecutorConformance(JournalConformance):
 
     def test_an_agents_own_interrupt_costs_one_run(self, concurrent: executors.Executor) -> None:
         finished = run_all(concurrent, [assign(0), assign(1, "interrupt"), assign(2)])
-        assert finished[1].outcome.failure_kind is FailureKind.EXCEPTION
+        assert finished[1].outcome.failure_kind is executors.FailureKind.EXCEPTION
         assert {finished[turn].outcome.status for turn in (0, 2)} == {RunStatus.SUCCESS}
 
     def test_closing_ends_it_at_once(self, concurrent: executors.Executor, tmp_path: Path) -> None:
@@ -281,12 +281,48 @@ class ExecutorConformance(JournalConformance):
     @pytest.mark.parametrize(
         ("action", "arguments", "status", "kind", "words"),
         [
-            ("leave_at_once", {"code": 3}, RunStatus.FAILED, FailureKind.EXIT, "exit code 3"),
-            ("leave_at_once", {"code": 0}, RunStatus.FAILED, FailureKind.EXIT, "exit code 0"),
-            ("die_of", {"name": "SIGSEGV"}, RunStatus.FAILED, FailureKind.CRASH, "SIGSEGV"),
-            ("die_of", {"name": "SIGABRT"}, RunStatus.FAILED, FailureKind.CRASH, "SIGABRT"),
-            ("die_of", {"name": "SIGTERM"}, RunStatus.FAILED, FailureKind.CRASH, "SIGTERM"),
-            ("die_of", {"name": "SIGKILL"}, RunStatus.BROKEN, FailureKind.KILLED, "SIGKILL"),
+            (
+                "leave_at_once",
+                {"code": 3},
+                RunStatus.FAILED,
+                executors.FailureKind.EXIT,
+                "exit code 3",
+            ),
+            (
+                "leave_at_once",
+                {"code": 0},
+                RunStatus.FAILED,
+                executors.FailureKind.EXIT,
+                "exit code 0",
+            ),
+            (
+                "die_of",
+                {"name": "SIGSEGV"},
+                RunStatus.FAILED,
+                executors.FailureKind.CRASH,
+                "SIGSEGV",
+            ),
+            (
+                "die_of",
+                {"name": "SIGABRT"},
+                RunStatus.FAILED,
+                executors.FailureKind.CRASH,
+                "SIGABRT",
+            ),
+            (
+                "die_of",
+                {"name": "SIGTERM"},
+                RunStatus.FAILED,
+                executors.FailureKind.CRASH,
+                "SIGTERM",
+            ),
+            (
+                "die_of",
+                {"name": "SIGKILL"},
+                RunStatus.BROKEN,
+                executors.FailureKind.KILLED,
+                "SIGKILL",
+            ),
         ],
     )
     def test_a_process_that_dies_costs_one_run(
@@ -295,7 +331,7 @@ class ExecutorConformance(JournalConformance):
         action: str,
         arguments: dict[str, Any],
         status: RunStatus,
-        kind: FailureKind,
+        kind: executors.FailureKind,
         words: str,
     ) -> None:
         bad = [assign(turn, action, **arguments) for turn in (1, 4)]
@@ -319,6 +355,6 @@ class ExecutorConformance(JournalConformance):
     def test_a_run_that_hangs_is_ended(self, isolated: executors.Executor) -> None:
         assignments = [assign(0, "hang", timeout_s=0.2), assign(1), assign(2)]
         finished = run_all(isolated, assignments, 1)
-        assert finished[0].outcome.failure_kind is FailureKind.TIMEOUT
+        assert finished[0].outcome.failure_kind is executors.FailureKind.TIMEOUT
         assert finished[0].outcome.latency_s < MAX_DELAY_S
         assert {finished[turn].outcome.status for turn in (1, 2)} == {RunStatus.SUCCESS}

@@ -9,8 +9,8 @@ from hypothesis import given, strategies as st
 from ledger_kit import add, begin, finished, make_plan, make_study, outcome, run_script, write_plan
 
 from fairtrial import LedgerError, RunBudget
-from fairtrial.study import FailureKind, RunStatus
-from fairtrial.study.executors import Emitted, Finished, pack, unpack
+from fairtrial.study import RunStatus
+from fairtrial.study.executors import Emitted, FailureKind, Finished, pack, unpack
 from fairtrial.study.ledger import LEDGER_NAME, LedgerReader, reader as reading, writer as store
 from fairtrial.study.ledger.reader import REMOVED
 from fairtrial.study.ledger.writer import open_ledger

@@ -8,8 +8,8 @@ import threading
 import pytest
 
 from fairtrial.core import LabError
-from fairtrial.study import FailureKind, RunStatus
-from fairtrial.study.executors import Emitted, Finished, pack
+from fairtrial.study import RunStatus
+from fairtrial.study.executors import Emitted, FailureKind, Finished, pack
 from fairtrial.study.runner.executors.serial import Serial
 from fairtrial.study.runner.executors.threads import Threads
 from fairtrial.testing.executor_driver import ListFeed, execute, run_all

@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from fairtrial.study import Condition, FailureKind, RunSpec, RunStatus
-from fairtrial.study.executors import Assignment, Outcome, pack, unpack
+from fairtrial.study import Condition, RunSpec, RunStatus
+from fairtrial.study.executors import Assignment, FailureKind, Outcome, pack, unpack
 from fairtrial.study.runner.executors import (
     event_limit as events,
     frames,

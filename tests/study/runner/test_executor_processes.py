@@ -19,8 +19,8 @@ import pytest
 from fairtrial.core import LabError, StudyError
 from fairtrial.core.plugins import load_reference
 from fairtrial.sandbox.harness import processes
-from fairtrial.study import FailureKind, RunStatus
-from fairtrial.study.executors import Emitted, Finished, pack, unpack
+from fairtrial.study import RunStatus
+from fairtrial.study.executors import Emitted, FailureKind, Finished, pack, unpack
 from fairtrial.study.ledger.lock import OwnerLock
 from fairtrial.study.runner.executors import (
     start_methods as starting,

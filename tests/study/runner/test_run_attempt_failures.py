@@ -7,8 +7,8 @@ from hypothesis import given, strategies as st
 from run_attempt_kit import assignment, do, run, work_for
 
 from fairtrial.core import Broken, LabError, MisfitError, StudyError
-from fairtrial.study import AgentOutput, FailureKind, OutcomeSpec, RunStatus
-from fairtrial.study.executors import unpack
+from fairtrial.study import AgentOutput, OutcomeSpec, RunStatus
+from fairtrial.study.executors import FailureKind, unpack
 from fairtrial.study.runner.failures import MAX_TRACE_LENGTH
 
 

@@ -34,7 +34,8 @@ from fairtrial import (
     load_study,
     plan_runs,
 )
-from fairtrial.study import FailureKind, export_analysis_tables
+from fairtrial.study import export_analysis_tables
+from fairtrial.study.executors import FailureKind
 from fairtrial.study.ledger import LedgerReader
 from fairtrial.study.tables import export_tables, parquet as parquet_module
 from fairtrial.study.tables.canonical import EVENT_COLUMNS, RUN_COLUMNS

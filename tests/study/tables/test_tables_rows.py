@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 from small_ledger_kit import STARTED, evaluation, event, make_small_study
 
 from fairtrial import OutcomeSpec, RunResult, RunSpec, RunStatus
-from fairtrial.study import FailureKind
+from fairtrial.study.executors import FailureKind
 from fairtrial.study.tables import as_cell, as_json
 from fairtrial.study.tables.canonical import EVALUATION_COLUMNS, EVENT_COLUMNS, RUN_COLUMNS
 from fairtrial.study.tables.primary_outcome import primary_outcome

@@ -10,3 +10,6 @@ from fairtrial.study.model.expenses import (
     NO_EXPENSE as NO_EXPENSE,
     Expense as Expense,
 )
+from fairtrial.study.protocols import (
+    Agent as Agent,
+)

@@ -17,3 +17,6 @@ from fairtrial.study.design.runs import (
 from fairtrial.study.model.factors import (
     DESIGN_ALIASES as DESIGN_ALIASES,
 )
+from fairtrial.study.protocols import (
+    Design as Design,
+)

@@ -4,9 +4,6 @@ from fairtrial.study.ledger.fingerprint import (
     differences as differences,
     study_fingerprint as study_fingerprint,
 )
-from fairtrial.study.ledger.interim_looks import (
-    record_interim_look as record_interim_look,
-)
 from fairtrial.study.ledger.ledger_summary import (
     Attempt as Attempt,
     Summary as Summary,

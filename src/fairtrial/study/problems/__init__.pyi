@@ -4,3 +4,6 @@ from fairtrial.study.problems.hooks import (
     ProblemHooks as ProblemHooks,
     ProblemReference as ProblemReference,
 )
+from fairtrial.study.protocols import (
+    Problem as Problem,
+)

@@ -21,6 +21,7 @@ From verdicts to Markdown::
     markdown_text       escaping, tables and numbers
     test_sections, summary_section, methods_section, deviations, codebook   parts of a report
     report_document     the complete report
+    study_reports       the report of the study in a folder
     stale_files         whether a written report is out of date
 
 Before a study runs::

@@ -31,3 +31,7 @@ from fairtrial.study.report.report_document import (
 from fairtrial.study.report.stale_files import (
     find_stale_files as find_stale_files,
 )
+from fairtrial.study.report.study_reports import (
+    read_report_facts as read_report_facts,
+    write_report as write_report,
+)
