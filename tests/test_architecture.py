@@ -46,9 +46,9 @@ FILES = sorted(SOURCE.rglob("*.py"))
 # How many names and namespaces each facade may list, and how many names may cross packages in all
 # (`tools/import_graph.py`). Lower a number when it can be lowered; to raise one is a decision.
 MOST_NAMES = {
-    "core": 32, "llm": 19, "sandbox": 43, "study": 82, "arena": 103, "optimize": 25, "compat": 60,
+    "core": 32, "llm": 19, "sandbox": 43, "study": 78, "arena": 103, "optimize": 25, "compat": 60,
 }  # fmt: skip
-MOST_CROSSING_NAMES = 260
+MOST_CROSSING_NAMES = 257
 # Functions that a facade lists although no package uses them and no guide mentions them.
 UNDOCUMENTED = {"arena": {"audit_arena", "disambiguate_names", "read_diff"}}
 
@@ -77,14 +77,16 @@ def parse(path):
 @cache
 def imports(path):
     """(node, module, names) of each first-party import; no names for `import x`."""
-    found = []
+    imported = []
     for node in ast.walk(parse(path)):
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found.append((node, node.module, [alias.name for alias in node.names]))
+            imported.append((node, node.module, [alias.name for alias in node.names]))
         elif isinstance(node, ast.Import):
-            found += [(node, alias.name, []) for alias in node.names]
+            imported += [(node, alias.name, []) for alias in node.names]
     return [
-        each for each in found if each[1].partition(".")[0] in ("fairtrial", "fairtrial_codemod")
+        entry
+        for entry in imported
+        if entry[1].partition(".")[0] in ("fairtrial", "fairtrial_codemod")
     ]
 
 
@@ -232,7 +234,7 @@ def test_first_party_imports_stand_at_the_top():
         for path in FILES
         if str(path.relative_to(SOURCE)) not in LAZY
         for node, module, _ in imports(path)
-        if node.lineno not in {each.lineno for each in top_level(parse(path))}
+        if node.lineno not in {top.lineno for top in top_level(parse(path))}
     ]
     assert wrong == []
 

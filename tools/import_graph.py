@@ -38,7 +38,7 @@ def package_of(module: str) -> str:
 def crossing_imports(modules: dict[str, tuple[Path, ast.Module]]) -> set[tuple[str, str, str]]:
     """Return (importing package, imported module, name) of each import between packages."""
     tops = {name.partition(".")[0] for name in modules}
-    found = set()
+    crossing = set()
     for importer, (_, tree) in modules.items():
         for node in ast.walk(tree):
             if not isinstance(node, ast.ImportFrom) or not node.module or node.level:
@@ -49,8 +49,8 @@ def crossing_imports(modules: dict[str, tuple[Path, ast.Module]]) -> set[tuple[s
                 full = f"{node.module}.{alias.name}"
                 module, name = (full, "*") if full in modules else (node.module, alias.name)
                 if package_of(module) not in (package_of(importer), "fairtrial", "_facade"):
-                    found.add((package_of(importer), module, name))
-    return found
+                    crossing.add((package_of(importer), module, name))
+    return crossing
 
 
 def names_in_namespaces(modules: dict[str, tuple[Path, ast.Module]]) -> set[tuple[str, str]]:

@@ -63,11 +63,15 @@ def test_a_failed_run_shows_its_traceback_output_events_and_earlier_attempts(run
 
 def test_the_beginning_of_an_id_is_enough_and_json_has_it_all(run, runs):
     code, out, _ = run("show", "out", runs[1][:10], "--json")
-    told = json.loads(out)
+    run_facts = json.loads(out)
     assert code == 0
-    assert (told["run_id"], told["status"], told["attempt"]) == (runs[1], "success", 2)
-    assert told["events"][0]["meta"] == {"depth": 2}
-    assert told["attempts"][0]["failure_kind"] == "broken"
+    assert (run_facts["run_id"], run_facts["status"], run_facts["attempt"]) == (
+        runs[1],
+        "success",
+        2,
+    )
+    assert run_facts["events"][0]["meta"] == {"depth": 2}
+    assert run_facts["attempts"][0]["failure_kind"] == "broken"
     assert run("show", "out", runs[1].removeprefix("run-"))[0] == 0
 
 

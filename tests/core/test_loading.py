@@ -188,10 +188,10 @@ def test_a_plan_that_does_not_fit_is_reported_with_mistakes_that_leave_it_alone(
     tmp_path: Path,
 ) -> None:
     text = "study_id: s\nfactors: [{name: f, levels: [1, 2]}]\nrun_budget: {max_runs: 1}\n"
-    found = mistakes_in(tmp_path, text)
-    assert [(m.line, m.path) for m in found] == [(1, ()), (3, ("run_budget", "max_runs"))]
-    found = mistakes_in(tmp_path, text + "blocks: [{name: b}]\n")
-    assert [(m.line, m.message) for m in found] == [
+    mistakes = mistakes_in(tmp_path, text)
+    assert [(m.line, m.path) for m in mistakes] == [(1, ()), (3, ("run_budget", "max_runs"))]
+    mistakes = mistakes_in(tmp_path, text + "blocks: [{name: b}]\n")
+    assert [(m.line, m.message) for m in mistakes] == [
         (1, "'title' is missing"),
         (4, "'levels' is missing"),
     ]
@@ -205,8 +205,8 @@ def test_a_value_that_cannot_be_read_is_told_once(
         return [Mistake(("tags", 0), "too short"), Mistake(("notes",), "too long")]
 
     monkeypatch.setattr("fairtrial.study.files.reading.find_study_mistakes", second_thoughts)
-    found = mistakes_in(tmp_path, HEAD + "tags: [5]\nnotes: x\nrun_budget: {timeout_s: .nan}\n")
-    assert [(m.line, m.message.split(",")[0]) for m in found] == [
+    mistakes = mistakes_in(tmp_path, HEAD + "tags: [5]\nnotes: x\nrun_budget: {timeout_s: .nan}\n")
+    assert [(m.line, m.message.split(",")[0]) for m in mistakes] == [
         (3, "expected text"),
         (4, "too long"),
         (5, "`.nan` is not a finite number"),
@@ -227,7 +227,7 @@ def test_the_same_mistake_found_twice_is_told_once(
 
 
 def test_json_mistakes_have_lines_too(tmp_path: Path) -> None:
-    found = mistakes_in(
+    mistakes = mistakes_in(
         tmp_path,
         '{"study_id": "s",\n'
         ' "title": "a [ b \\" {",\n'
@@ -242,7 +242,7 @@ def test_json_mistakes_have_lines_too(tmp_path: Path) -> None:
         "}",
         "study.json",
     )
-    assert [(m.line, m.path, m.message) for m in found] == [
+    assert [(m.line, m.path, m.message) for m in mistakes] == [
         (4, ("factors", 0, "levels", 1), "`NaN` is not a finite number"),
         (5, ("factors", 0, "levels", 2), "`-Infinity` is not a finite number"),
         (6, ("factors", 1, "nam"), "unknown key"),
@@ -258,8 +258,8 @@ def test_json_mistakes_have_lines_too(tmp_path: Path) -> None:
 
 
 def test_a_mistake_is_shown_at_its_key_or_at_its_item(tmp_path: Path) -> None:
-    found = mistakes_in(tmp_path, HEAD + "nots:\n\n  x\ntags:\n  - a\n\n  -\n    5\n")
-    assert [(m.line, m.path) for m in found] == [(3, ("nots",)), (10, ("tags", 1))]
+    mistakes = mistakes_in(tmp_path, HEAD + "nots:\n\n  x\ntags:\n  - a\n\n  -\n    5\n")
+    assert [(m.line, m.path) for m in mistakes] == [(3, ("nots",)), (10, ("tags", 1))]
 
 
 def test_a_mistake_in_a_merged_mapping_is_shown_where_it_stands(tmp_path: Path) -> None:
@@ -267,8 +267,8 @@ def test_a_mistake_in_a_merged_mapping_is_shown_where_it_stands(tmp_path: Path) 
         HEAD + "factors:\n- &a\n  name: a\n  levels: [1]\n  dtyp: int\n- name: b\n  <<: *a\n"
         "  <<: 5\n"
     )
-    found = mistakes_in(tmp_path, text)
-    assert [(m.line, m.path, m.message) for m in found] == [
+    mistakes = mistakes_in(tmp_path, text)
+    assert [(m.line, m.path, m.message) for m in mistakes] == [
         (7, ("factors", 0, "dtyp"), "unknown key"),
         (7, ("factors", 1, "dtyp"), "unknown key"),
         (10, ("factors", 1, "<<"), "expected a mapping to merge, or a list of them"),
@@ -455,13 +455,13 @@ def test_json_that_is_no_study_gets_one_clear_line(
 
 
 def test_json_numbers_beyond_measure_are_refused(tmp_path: Path) -> None:
-    found = mistakes_in(
+    mistakes = mistakes_in(
         tmp_path,
         '{"study_id": "s", "title": "t", "provenance_metadata":\n'
         f'{{"a": {"9" * 5000},\n"b": 1e999, "c": {"9" * 4000}}}}}',
         "s.json",
     )
-    assert [(m.line, m.message[-40:]) for m in found] == [
+    assert [(m.line, m.message[-40:]) for m in mistakes] == [
         (2, "9999...` has too many digits for a number"[-40:]),
         (3, "`1e999` is not a finite number"),
     ]
@@ -510,8 +510,8 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
     ],
 )
 def test_an_empty_file_is_told_so(tmp_path: Path, name: str, text: str) -> None:
-    told = file_mistake(save(tmp_path, text, name))
-    assert told == ": the file is empty; `fairtrial init` writes one to start from"
+    message = file_mistake(save(tmp_path, text, name))
+    assert message == ": the file is empty; `fairtrial init` writes one to start from"
 
 
 def test_bytes_that_are_not_utf8_are_told_with_place(tmp_path: Path) -> None:
@@ -631,8 +631,8 @@ def test_null_is_warned_of_only_where_it_names_a_level(tmp_path: Path) -> None:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             load_study(save(tmp_path, HEAD + text.format("null")))
-        told = [str(warning.message).partition("levels[0]: ")[2] for warning in caught]
-        assert told == (
+        messages = [str(warning.message).partition("levels[0]: ")[2] for warning in caught]
+        assert messages == (
             [
                 "`null` is read as null; write 'null' in quotes for the text, "
                 "or {name: none, value: null} for null"
@@ -668,8 +668,8 @@ def test_elsewhere_only_misread_numbers_are_warned_of(tmp_path: Path) -> None:
 
 def test_a_mistake_caused_by_such_a_value_explains_it(tmp_path: Path) -> None:
     text = "study_id: no\ntitle: 010\nrun_budget: {timeout_s: 1e3}\n"
-    found = mistakes_in(tmp_path, text + "blocks: [{name: b, levels: [no, off]}]\n")
-    assert [str(mistake) for mistake in found] == [
+    mistakes = mistakes_in(tmp_path, text + "blocks: [{name: b, levels: [no, off]}]\n")
+    assert [str(mistake) for mistake in mistakes] == [
         "study_id: expected text, got false; "
         "`no` is read as false: write 'no' in quotes for the text",
         "title: expected text, got the number 8; "

@@ -66,7 +66,12 @@ fairtrial doe --kind frac2 --factors @factors.json --option resolution=V""",
     "--center-points", type=int, default=0, show_default=True, help="Number of center points."
 )
 @click.option("--randomize/--no-randomize", default=True, help="Shuffle the rows.  [default: yes]")
-@click.option("--within", metavar="FACTOR", help="Shuffle within the values of this factor.")
+@click.option(
+    "--within",
+    "block_randomization_key",
+    metavar="FACTOR",
+    help="Shuffle within the values of this factor.",
+)
 @click.option(
     "--option",
     "options",
@@ -77,33 +82,18 @@ fairtrial doe --kind frac2 --factors @factors.json --option resolution=V""",
 @path_option("--out", metavar="FILE", help="Write a .csv, .json or .jsonl.")
 @json_option
 def command(
-    kind: str,
-    factors: str,
-    n_samples: int | None,
-    seed: int,
-    replicates: int,
-    center_points: int,
-    randomize: bool,
-    within: str | None,
-    options: tuple[str, ...],
-    out: Path | None,
-    as_json: bool,
+    factors: str, options: tuple[str, ...], out: Path | None, as_json: bool, **settings: Any
 ) -> None:
     """Generate a design table without a study, and show how balanced it is."""
+    # The other options are named like the parameters of `generate_doe`.
     if out is not None:
         table_files.check_format(out)
         refuse_overwriting({"--out": out}, [Path(factors[1:]) if factors[:1] == "@" else None])
     try:
         design = generate_doe(
-            kind=kind,
             factors=_read_factors(factors),
-            n_samples=n_samples,
-            seed=seed,
-            center_points=center_points,
-            replicates=replicates,
-            randomize=randomize,
-            block_randomization_key=within,
             options=dict(_read_option(text) for text in options),
+            **settings,
         )
     except StudyError as error:
         mistakes = [_name_flag(mistake) for mistake in error.mistakes]

@@ -78,7 +78,7 @@ def find_earlier_folders(folder: Path, plan: RunPlan, before: str) -> tuple[Earl
     study = plan.study
     if not study.hypotheses:
         return ()
-    found = []
+    folders = []
     for path in islice(_find_ledgers(folder, study), MAX_FOLDERS):
         try:
             with closing(_open(path)) as connection:
@@ -86,8 +86,8 @@ def find_earlier_folders(folder: Path, plan: RunPlan, before: str) -> tuple[Earl
         except (LedgerError, *SQLITE_ERRORS, OSError, ValueError, TypeError, LookupError):
             continue
         if earlier is not None and earlier.started_at < before:
-            found.append(earlier)
-    return tuple(found)
+            folders.append(earlier)
+    return tuple(folders)
 
 
 def _find_ledgers(folder: Path, study: Study) -> Iterator[Path]:
