@@ -26,9 +26,10 @@ from typing import Any, NoReturn
 
 import fairtrial.cli.control
 import fairtrial.cli.run
-import fairtrial.cli.status
+import fairtrial.cli.status  # noqa: F401 - loaded before the fork
 from fairtrial.cli import main as cli_main
 from fairtrial.cli.main import main
+from fairtrial.study import runner
 from fairtrial.study.ledger import writer as store
 from fairtrial.study.ledger.writer import Ledger
 from fairtrial.study.runner import control, run as engine_run, run_loop
@@ -155,7 +156,7 @@ def watch_everything(steps: Steps) -> None:
 
 def report_to(path: str) -> None:
     """Let `on_result` write down which runs were reported as done."""
-    execute_study = fairtrial.cli.run.execute_study
+    execute_study = runner.execute_study
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
     def reporting(study: Any, settings: Any) -> Any:
@@ -164,7 +165,7 @@ def report_to(path: str) -> None:
 
         return execute_study(study, replace(settings, on_result=note))
 
-    fairtrial.cli.run.execute_study = reporting
+    runner.execute_study = reporting
 
 
 def inject(faults: dict[str, Any]) -> None:

@@ -106,8 +106,8 @@ def _print_errors(results: Results, summary: ledger.Summary) -> None:
     reader = results.reader
     indexes = (index for status in UNSUCCESSFUL for index in reader.indexes_with_status(status))
     groups: dict[str, list[str]] = {}
-    for execution_index in heapq.nsmallest(MAX_READ, (reader.order[index] for index in indexes)):
-        result = reader.result(execution_index)
+    for plan_index in heapq.nsmallest(MAX_READ, (reader.order[index] for index in indexes)):
+        result = reader.result(plan_index)
         if result is None:  # another process has started to repeat it
             continue
         reason = (result.error_info or "").partition("\n")[0]

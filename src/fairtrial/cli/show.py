@@ -83,10 +83,10 @@ def _show_lock(folder: Path, as_json: bool) -> None:
 def _show_run(folder: Path, run_id: str, as_json: bool) -> None:
     reader = ledger.LedgerReader.open(folder)
     try:
-        place = _find(reader, run_id)
-        result = reader.result(place)
-        attempts = reader.attempts(reader.execution_indexes[place])
-        facts = {**_plan_facts(reader, place), **_result_facts(result)}
+        plan_index = _find(reader, run_id)
+        result = reader.result(plan_index)
+        attempts = reader.attempts(reader.execution_indexes[plan_index])
+        facts = {**_plan_facts(reader, plan_index), **_result_facts(result)}
     finally:
         reader.close()
     facts["attempts"] = [_attempt_facts(attempt) for attempt in attempts]
@@ -97,11 +97,11 @@ def _show_run(folder: Path, run_id: str, as_json: bool) -> None:
 
 
 def _find(reader: ledger.LedgerReader, run_id: str) -> int:
-    """Return the position of the run whose id begins with this text."""
+    """Return the plan index of the run whose id begins with this text."""
     wanted = run_id if run_id.startswith("run-") else f"run-{run_id}"
     matches = [
-        (place, spec.run_id)
-        for place, spec in enumerate(reader.plan.specs())
+        (plan_index, spec.run_id)
+        for plan_index, spec in enumerate(reader.plan.specs())
         if spec.run_id.startswith(wanted)
     ]
     if len(matches) == 1:
@@ -113,11 +113,11 @@ def _find(reader: ledger.LedgerReader, run_id: str) -> int:
     raise StudyError(Mistake((), f"there is no run '{run_id}'", hint))
 
 
-def _plan_facts(reader: ledger.LedgerReader, place: int) -> dict[str, Any]:
-    spec, condition = reader.plan.spec(place), reader.plan.condition_at(place)
+def _plan_facts(reader: ledger.LedgerReader, plan_index: int) -> dict[str, Any]:
+    spec, condition = reader.plan.spec(plan_index), reader.plan.condition_at(plan_index)
     return {
         "run_id": spec.run_id,
-        "status": "skipped" if reader.plan.is_skipped(place) else "pending",
+        "status": "skipped" if reader.plan.is_skipped(plan_index) else "pending",
         "agent_id": spec.agent_spec_ref,
         "problem_id": spec.problem_id or None,
         "condition_id": spec.condition_id,
