@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from fairtrial.arena.model.problem import MIN_BUDGET_S, MOST_CASES, Benchmark, Check, CodeProblem
-from fairtrial.core import json_schema, syntax_checks
+from fairtrial.arena.model.problem_syntax import RESERVED_PREFIX, RESERVED_VARIABLES
+from fairtrial.core import json_schema
 from fairtrial.sandbox import Limits
 
 _NAME = r"[^\W\d]\w*"
@@ -27,9 +28,9 @@ _COMMAND: json_schema.Schema = {
     "items": {"type": "string"},
     "prefixItems": [{"type": "string", "pattern": r"^(?=.*\S)(.*/.*|\s*\S+\s*)$"}],
 }
-_RESERVED = "|".join(syntax_checks.RESERVED_VARIABLES)
+_RESERVED = "|".join(RESERVED_VARIABLES)
 _VARIABLE: json_schema.Schema = {
-    "pattern": f"^(?!{syntax_checks.RESERVED_PREFIX}|({_RESERVED})$)[A-Za-z_][A-Za-z0-9_]*$"
+    "pattern": f"^(?!{RESERVED_PREFIX}|({_RESERVED})$)[A-Za-z_][A-Za-z0-9_]*$"
 }
 _NOT_BLANK: json_schema.Schema = {"pattern": r"\S"}
 _ABOVE_ZERO: json_schema.Schema = {"exclusiveMinimum": 0}

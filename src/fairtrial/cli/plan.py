@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -77,28 +77,20 @@ def command(
             table_files.check_format(target)
     refuse_overwriting({"--out": out, "--runs": runs_out}, [study, against])
     loaded = files.read_study(study)
-    variances = [] if pilot is None else report.estimate_variances(pilot, loaded.study)
-    plan = report.summarize_plan(report.apply_pilot(loaded.study, variances))
+    plan = report.summarize_plan(loaded.study, pilot=pilot)
     old = None if against is None else report.summarize_plan(files.read_study(against).study)
     written = _write_tables(plan, out, runs_out)
     warnings = [*loaded.warning_lines(), *loaded.unbound_lines(), *plan.warnings]
     if as_json:
         changes = None if old is None else plan.compare_with(old)
         facts: dict[str, Any] = {"changes": changes, "written": written, "warnings": warnings}
-        facts["pilot"] = [entry.to_dict() for entry in variances]
+        facts["pilot"] = [entry.to_dict() for entry in plan.pilot]
         if with_curves:
             facts["power_curves"] = [curve.to_dict() for curve in plan.power_curves]
         print_json({"ok": True, **plan.to_dict(), **facts})
         return
     warn(warnings)
-    _print_plan(plan)
-    for entry in variances:
-        print_wrapped(f"pilot    {entry}", "", " " * 9)
-    if with_curves:
-        _print_lines(report.format_power_curves(plan.power_curves))
-    if old is not None:
-        click.echo()
-        _print_lines(report.format_plan_changes(plan, old))
+    _print_plan(report.format_plan(plan, old=old, with_curves=with_curves), plan.facts)
     for path in written:
         click.echo(f"wrote {path}")
 
@@ -111,8 +103,7 @@ def _write_tables(plan: report.PlanSummary, out: Path | None, runs_out: Path | N
     return [str(path) for path in (out, runs_out) if path is not None]
 
 
-def _print_plan(plan: report.PlanSummary) -> None:
-    text = report.format_plan(plan)
+def _print_plan(text: report.PlanText, facts: Mapping[str, Any]) -> None:
     click.echo(style(text.title, bold=True))
     _print_lines(text.size)
     click.echo()
@@ -123,7 +114,7 @@ def _print_plan(plan: report.PlanSummary) -> None:
         has_key=True,
         has_remark=text.has_remarks,
     )
-    print_facts(plan.facts)
+    print_facts(facts)
     _print_lines(text.details)
 
 

@@ -24,7 +24,8 @@ from fairtrial.study import (
     run_study,
 )
 from fairtrial.study.files import write_study
-from fairtrial.study.report import apply_pilot, estimate_variances, format_plan, summarize_plan
+from fairtrial.study.report import format_plan, summarize_plan
+from fairtrial.study.report.pilot_variances import apply_pilot, estimate_variances
 from fairtrial.study.stats.problem_power import problem_power, sign_flip_power
 from fairtrial.study.stats.welch_power import welch_contrast_power, welch_power
 

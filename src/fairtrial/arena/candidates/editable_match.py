@@ -9,7 +9,8 @@ from pathlib import Path
 
 from fairtrial.arena.candidates.pathspecs import Pathspecs
 from fairtrial.arena.model.problem import CodeProblem
-from fairtrial.core import Mistake, StudyError, syntax_checks
+from fairtrial.arena.model.problem_syntax import split_pattern
+from fairtrial.core import Mistake, StudyError
 
 
 def require_editable_files(problem: CodeProblem, source: str = "") -> None:
@@ -25,9 +26,7 @@ def require_editable_files(problem: CodeProblem, source: str = "") -> None:
     if not project.is_dir() or _is_bare(project):
         return
     editable = Pathspecs(problem.editable)
-    included = [
-        pattern for mark, pattern in map(syntax_checks.split_pattern, problem.editable) if not mark
-    ]
+    included = [pattern for mark, pattern in map(split_pattern, problem.editable) if not mark]
     for pattern in included or [""]:
         if any(map(editable.match, _list_below(project, pattern))):
             return

@@ -12,7 +12,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fairtrial.core import Mistake, StudyError, syntax_checks
+from fairtrial.arena.model.problem_syntax import split_pattern
+from fairtrial.core import Mistake, StudyError
 
 _STARS = re.compile(r"(?:\\.|\[\]?[^\]]*\]|[^*])+|\*+", re.DOTALL)
 _CLASSES = {
@@ -51,7 +52,7 @@ class Pathspecs:
 
     def __init__(self, patterns: Sequence[str], field: str = "editable") -> None:
         self._patterns = tuple(patterns)
-        split = [syntax_checks.split_pattern(pattern) for pattern in patterns]
+        split = [split_pattern(pattern) for pattern in patterns]
         for index, (_, pattern) in enumerate(split):
             _refuse_odd_stars(pattern, field, index)
         self._included = [_parse_pattern(pattern) for mark, pattern in split if not mark]

@@ -9,6 +9,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
+from fairtrial.arena.model.problem_syntax import (
+    command_mistakes,
+    file_function_mistakes,
+    path_mistakes,
+    split_pattern,
+    variable_mistakes,
+)
 from fairtrial.core import (
     FieldPath,
     Mistake,
@@ -100,7 +107,7 @@ class Check(Record):
             )
         elif not self.command and not self.function:
             yield Mistake((), "needs `command` or `function`")
-        yield from syntax_checks.command_mistakes(self.command, ("command",))
+        yield from command_mistakes(self.command, ("command",))
         yield from self._function_mistakes()
         yield from self._base_failure_mistakes()
         if self.compare == "output" and (self.function or self.is_pytest):
@@ -139,13 +146,13 @@ class Check(Record):
         if self.inputs and self.calls:
             yield Mistake(("calls",), "can't be combined with `inputs`", "split it into two checks")
         if self.inputs:
-            yield from syntax_checks.file_function_mistakes(self.inputs, ("inputs",))
+            yield from file_function_mistakes(self.inputs, ("inputs",))
         if self.calls:
-            yield from syntax_checks.path_mistakes(self.calls, ("calls",))
+            yield from path_mistakes(self.calls, ("calls",))
         if self.view:
             yield from syntax_checks.function_mistakes(self.view, ("view",))
         if self.accept:
-            yield from syntax_checks.file_function_mistakes(self.accept, ("accept",))
+            yield from file_function_mistakes(self.accept, ("accept",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,13 +192,13 @@ class Benchmark(Record):
             )
         elif not self.call and not self.command:
             yield Mistake((), "needs `call` or `command`")
-        yield from syntax_checks.command_mistakes(self.command, ("command",))
+        yield from command_mistakes(self.command, ("command",))
         if self.call:
             yield from syntax_checks.function_mistakes(self.call, ("call",))
             if not self.inputs:
                 yield Mistake(("call",), "needs `inputs`: what to call it with")
         if self.inputs:
-            yield from syntax_checks.file_function_mistakes(self.inputs, ("inputs",))
+            yield from file_function_mistakes(self.inputs, ("inputs",))
         if self.command and not self.call:
             yield from self._file_mistakes()
         if self.cores < 1:
@@ -282,8 +289,8 @@ class CodeProblem(Record):
             if "\0" in getattr(self, name):
                 yield Mistake((name,), "holds a null character, which no path can")
         yield from self._path_mistakes()
-        yield from syntax_checks.command_mistakes(self.build, ("build",))
-        yield from syntax_checks.variable_mistakes(self.env, ("env",))
+        yield from command_mistakes(self.build, ("build",))
+        yield from variable_mistakes(self.env, ("env",))
         if not self.check:
             hint = "name at least one command or function"
             yield Mistake(("check",), "is empty: nothing would be judged", hint)
@@ -306,12 +313,12 @@ class CodeProblem(Record):
         yield from _positive_mistakes(self, "build_timeout_s")
 
     def _path_mistakes(self) -> Iterator[Mistake]:
-        yield from syntax_checks.path_mistakes(self.cwd, ("cwd",))
+        yield from path_mistakes(self.cwd, ("cwd",))
         for name in ("editable", "unprotect", "include", "import_roots"):
             for index, path in enumerate(getattr(self, name) or ()):
                 is_pattern = name in ("editable", "unprotect")
-                yield from syntax_checks.path_mistakes(path, (name, index), is_pattern=is_pattern)
-        if all(syntax_checks.split_pattern(pattern)[0] for pattern in self.editable):
+                yield from path_mistakes(path, (name, index), is_pattern=is_pattern)
+        if all(split_pattern(pattern)[0] for pattern in self.editable):
             what = "only excludes files" if self.editable else "is empty"
             yield Mistake(("editable",), f"{what}: no candidate could change anything")
 
@@ -368,7 +375,7 @@ def resolve_paths(problem: CodeProblem, top: Path) -> CodeProblem:
         return str(cwd / path) if path else ""
 
     def rebase_pattern(pattern: str) -> str:
-        mark, rest = syntax_checks.split_pattern(pattern)
+        mark, rest = split_pattern(pattern)
         return mark + "".join(_escape(part) + "/" for part in cwd.parts) + rest.removeprefix("./")
 
     roots = problem.import_roots

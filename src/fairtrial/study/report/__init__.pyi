@@ -7,10 +7,6 @@ from fairtrial.study.report.markdown_text import (
 from fairtrial.study.report.outcome_monitor import (
     OutcomeMonitor as OutcomeMonitor,
 )
-from fairtrial.study.report.pilot_variances import (
-    apply_pilot as apply_pilot,
-    estimate_variances as estimate_variances,
-)
 from fairtrial.study.report.plan_line import (
     PlanLine as PlanLine,
 )
@@ -19,11 +15,8 @@ from fairtrial.study.report.plan_summary import (
     summarize_plan as summarize_plan,
 )
 from fairtrial.study.report.plan_text import (
+    PlanText as PlanText,
     format_plan as format_plan,
-    format_plan_changes as format_plan_changes,
-)
-from fairtrial.study.report.power_text import (
-    format_power_curves as format_power_curves,
 )
 from fairtrial.study.report.report_document import (
     report_facts as report_facts,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -30,6 +30,11 @@ from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.study import Study
 from fairtrial.study.power.hypothesis_power import HypothesisPower, hypothesis_power
 from fairtrial.study.power.power_curve import PowerCurve, power_curves
+from fairtrial.study.report.pilot_variances import (
+    PilotVariances,
+    apply_pilot,
+    estimate_variances,
+)
 from fairtrial.study.stopping.look_plan import LookPlan, plan_looks
 from fairtrial.study.tables.canonical import (
     PLAN_COLUMNS,
@@ -47,12 +52,14 @@ class PlanSummary:
     conditions: its conditions in plan order, including inadmissible ones
     facts: properties that the design reports, such as its resolution
     runs: how many runs are planned
+    pilot: the variances of an earlier study, which the study's outcomes have now
     """
 
     study: Study
     conditions: list[Condition]
     facts: Mapping[str, Any]
     runs: int
+    pilot: Sequence[PilotVariances] = ()
 
     @cached_property
     def admissible(self) -> list[Condition]:
@@ -165,17 +172,22 @@ class PlanSummary:
         }
 
 
-def summarize_plan(study: Study, *, check_run_ids: bool = True) -> PlanSummary:
+def summarize_plan(
+    study: Study, *, pilot: Path | None = None, check_run_ids: bool = True
+) -> PlanSummary:
     """Build the design of a study and return its summary.
 
+    pilot: the folder of an earlier study, from whose results the variances for the power are taken
     check_run_ids: also check that no two runs have the same id by chance; takes 8 bytes of memory
         for each run
 
     Raises `StudyError` if the study doesn't fit its design, or two runs have the same id.
     """
+    variances = [] if pilot is None else estimate_variances(pilot, study)
+    study = apply_pilot(study, variances)
     table = design_table(study)
     conditions = make_conditions(study, table)
     runs = count_runs(study, conditions)
     if check_run_ids:
         refuse_collisions(study, conditions)
-    return PlanSummary(study, conditions, table.facts, runs)
+    return PlanSummary(study, conditions, table.facts, runs, variances)

@@ -22,7 +22,7 @@ from fairtrial.study.model.factors import Factor
 from fairtrial.study.report.markdown_text import format_count
 from fairtrial.study.report.plan_line import LABEL_WIDTH, PlanLine
 from fairtrial.study.report.plan_summary import PlanSummary
-from fairtrial.study.report.power_text import power_lines
+from fairtrial.study.report.power_text import power_curve_lines, power_lines
 from fairtrial.study.stopping.look_plan import LookPlan
 
 SHOWN_CONDITIONS = 16
@@ -43,7 +43,7 @@ class PlanText:
     rows: its first rows
     total_rows: how many rows it has in all
     has_remarks: whether its last column has remarks about constraints
-    details: lines about balance, planned tests and power; computed while they are read
+    details: lines about balance, planned tests, power and changes; computed while they are read
     """
 
     title: str
@@ -55,8 +55,14 @@ class PlanText:
     details: Iterator[PlanLine]
 
 
-def format_plan(plan: PlanSummary) -> PlanText:
-    """Return the text of a plan, for readers who may not be statisticians."""
+def format_plan(
+    plan: PlanSummary, *, old: PlanSummary | None = None, with_curves: bool = False
+) -> PlanText:
+    """Return the text of a plan, for readers who may not be statisticians.
+
+    old: the plan of another version of the study, of which the text says what is kept
+    with_curves: whether the power is drawn against the number of problems and of replicates
+    """
     study = plan.study
     shown = plan.conditions[:SHOWN_CONDITIONS]
     has_remarks = any(condition.constraint_messages for condition in shown)
@@ -68,11 +74,24 @@ def format_plan(plan: PlanSummary) -> PlanText:
         rows=rows,
         total_rows=len(plan.conditions),
         has_remarks=has_remarks,
-        details=_detail_lines(plan),
+        details=_all_detail_lines(plan, old, with_curves=with_curves),
     )
 
 
-def format_plan_changes(new: PlanSummary, old: PlanSummary) -> Iterator[PlanLine]:
+def _all_detail_lines(
+    plan: PlanSummary, old: PlanSummary | None, *, with_curves: bool
+) -> Iterator[PlanLine]:
+    yield from _detail_lines(plan)
+    for variances in plan.pilot:
+        yield PlanLine(f"pilot    {variances}", 0, LABEL_WIDTH)
+    if with_curves:
+        yield from power_curve_lines(plan.power_curves)
+    if old is not None:
+        yield PlanLine()
+        yield from _change_lines(plan, old)
+
+
+def _change_lines(new: PlanSummary, old: PlanSummary) -> Iterator[PlanLine]:
     """Yield lines that say what a change of a study keeps of its plan."""
     for name, counts in new.compare_with(old).items():
         yield PlanLine(

@@ -68,7 +68,7 @@ def _needed_lines(power: HypothesisPower, replicates: int) -> Iterator[PlanLine]
         yield PlanLine(text, LABEL_WIDTH, LABEL_WIDTH)
 
 
-def format_power_curves(curves: Sequence[PowerCurve]) -> Iterator[PlanLine]:
+def power_curve_lines(curves: Sequence[PowerCurve]) -> Iterator[PlanLine]:
     """Yield charts of the power against the number of problems and of replicates."""
     for curve in curves:
         yield PlanLine()
