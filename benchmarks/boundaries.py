@@ -26,8 +26,8 @@ import sys
 import numpy as np
 from scipy import special
 
-from fairtrial.arena import LOOKS
 from fairtrial.arena.timing.stats.boundaries import LEVELS
+from fairtrial.arena.timing.stats.sequential import LOOKS
 
 SEED = 20_250_711
 PATHS = 60_000

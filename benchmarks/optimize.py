@@ -39,11 +39,10 @@ from fairtrial.arena import (
     Judgement,
     Verdict,
     open_arena,
-    timing_rules,
-    with_timing,
 )
 from fairtrial.arena.evaluation import judge_all
 from fairtrial.arena.timing.decision import measure
+from fairtrial.arena.timing_phase import timing_rules
 from fairtrial.core.events import ignore_event
 from fairtrial.optimize import Brief, Proposer, Reply, Request, RequestKind
 from fairtrial.optimize.journal import JournalState
@@ -164,7 +163,7 @@ class Place:
         changes = await self.arena.resolve(candidate)
         assert isinstance(changes, Changes), judgement
         rules = timing_rules(self.arena.problem)
-        return with_timing(judgement, await measure(self.bench, candidate.name, changes, rules))
+        return judgement.with_timing(await measure(self.bench, candidate.name, changes, rules))
 
     async def time_all(
         self, candidates: Sequence[Candidate], judgements: Sequence[Judgement]

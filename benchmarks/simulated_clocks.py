@@ -19,8 +19,7 @@ from pathlib import Path
 import numpy as np
 from scipy import special
 
-from fairtrial.arena import LOOKS
-from fairtrial.arena.timing.stats.sequential import intervals
+from fairtrial.arena.timing.stats.sequential import LOOKS, intervals
 from fairtrial.core.sequential.confidence_sequence import running_intervals
 
 sys.path.insert(1, str(Path(__file__).resolve().parent.parent / "tests" / "kits"))

@@ -32,13 +32,13 @@ from fairtrial.arena import (
     Session,
     builtin_problem,
     open_arena,
-    timing_rules,
 )
 from fairtrial.arena.timing.bench import SessionBatch
 from fairtrial.arena.timing.decision import DecisionRules
 from fairtrial.arena.timing.stats.detectable_effect import false_positive_rate
 from fairtrial.arena.timing.stats.sequential import Claim
 from fairtrial.arena.timing.summary import replicate_statistics
+from fairtrial.arena.timing_phase import timing_rules
 
 WORKLOADS = ("words", "paths", "floats")
 BASE_PIECES = 273

@@ -35,10 +35,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fairtrial.arena import LOOKS
 from fairtrial.arena.timing.decision import measure
 from fairtrial.arena.timing.stats.autocorrelation import session_look
-from fairtrial.arena.timing.stats.sequential import next_look
+from fairtrial.arena.timing.stats.sequential import LOOKS, next_look
 from timing_kit import (
     PIECES,
     Given,

@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 import statistics
 
-from fairtrial.arena import LOOKS, Measurement
+from fairtrial.arena import Measurement
 from fairtrial.arena.timing.decision import race
 from fairtrial.arena.timing.stats.autocorrelation import session_look
-from fairtrial.arena.timing.stats.sequential import next_look
+from fairtrial.arena.timing.stats.sequential import LOOKS, next_look
 from fairtrial.core.sequential import alpha_share
 from timing_kit import (
     BASE_PIECES,

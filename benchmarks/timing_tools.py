@@ -18,7 +18,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from fairtrial.arena.comparison import WORKLOADS as SOURCES
+from fairtrial.arena.self_test import WORKLOADS as SOURCES
 from timing_kit import BASE_PIECES, INPUTS, tell_progress, write_pieces
 
 PACKAGES = ("pyperf", "pytest", "pytest-benchmark")

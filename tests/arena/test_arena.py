@@ -11,17 +11,9 @@ import pytest
 from arena_kit import Watched, arena_of, whole
 from repository_kit import make_repository
 
-from fairtrial.arena import (
-    Basis,
-    Candidate,
-    Changes,
-    FileState,
-    NoRoomError,
-    Reason,
-    Rejection,
-    Verdict,
-)
+from fairtrial.arena import Basis, Candidate, Changes, FileState, Reason, Rejection, Verdict
 from fairtrial.arena.evaluation import judge_all
+from fairtrial.arena.slots.threads import NoRoomError
 from fairtrial.core import LabError
 from fairtrial.optimize.study_events import describe_unread
 

@@ -12,8 +12,9 @@ from repository_kit import make_repository
 
 import fairtrial.arena.disk_guard as disk_guard_module
 import fairtrial.arena.resources as resources_module
-from fairtrial.arena import Bench, Changes, FileState, NoRoomError, Reason, Rejection, Verdict
+from fairtrial.arena import Bench, Changes, FileState, Reason, Rejection, Verdict
 from fairtrial.arena.evaluation import judge_all
+from fairtrial.arena.slots.threads import NoRoomError
 
 NO = Rejection(Reason.DIFFERENT, "no")
 HOG, HONEST, WRONG = "HOG = 1\n", "HONEST = 1\n", "WRONG = 1\n"

@@ -14,11 +14,11 @@ from fairtrial.arena import (
     CodeProblem,
     Reason,
     Verdict,
-    find_pool_folders,
     judge_candidates,
     read_candidate,
 )
 from fairtrial.arena.checks import command_check as commands, pytest_check as tests
+from fairtrial.arena.slots.pool_folders import find_pool_folders
 from fairtrial.core import LabError, StudyError
 from fairtrial.sandbox import WarmServer
 from fairtrial.sandbox.selection import FULL_SANDBOXES, try_sandbox

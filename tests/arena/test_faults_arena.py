@@ -34,7 +34,8 @@ from arena_fault_kit import (
 from repository_kit import fingerprint, write_files
 
 from fairtrial import load_problem, open_arena
-from fairtrial.arena import ArenaSettings, has_room, read_candidate
+from fairtrial.arena import ArenaSettings, read_candidate
+from fairtrial.arena.slots.threads import has_room
 from fairtrial.sandbox import HostLock
 
 needs_sandbox = pytest.mark.skipif(not WORKING, reason="no full sandbox works here")

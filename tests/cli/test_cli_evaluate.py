@@ -33,7 +33,6 @@ from fairtrial.arena import (
     TotalCheck,
     TotalVerdict,
     Verdict,
-    judgement_as_dict,
 )
 from fairtrial.cli import (
     evaluate,
@@ -658,7 +657,7 @@ def test_the_guides_json_is_what_is_printed(told):
         Verdict.FASTER, estimate, adopt=True, timings=(timing,), total_checks=(check,)
     )
     judgement = Judgement("a", "0", Verdict.FASTER, measurement=measured)
-    printed = json.loads(json.dumps(judgement_as_dict(judgement)))
+    printed = json.loads(json.dumps(judgement.as_dict()))
     assert list(told["candidates"][0]) == list(printed)
     assert sketch(shown["candidates"][0]) == sketch(printed)
 

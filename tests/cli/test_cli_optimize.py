@@ -27,6 +27,7 @@ from fairtrial.optimize import Brief, Proposer
 from fairtrial.optimize.journal import JournalState
 from fairtrial.optimize.lineage import LoopRules
 from fairtrial.optimize.loop import OptimizeLoop
+from fairtrial.optimize.requests import ProposerClient
 from fairtrial.optimize.scheduler import Scheduler
 from fairtrial.sandbox import selection as choosing
 from fairtrial.study import runner
@@ -462,12 +463,7 @@ class Raises(Proposer):
 
 
 def test_what_a_task_raises_comes_out_by_itself():
-    scheduler = Scheduler(
-        *(None, None, OptimizeLoop(LoopRules()), Raises(), Brief("p", "", {})),
-        journal=Journal(),
-        earlier=JournalState(),
-        max_seconds=None,
-        emit=ignore_event,
-    )
+    client = ProposerClient(Raises(), Brief("p", "", {}), Journal(), JournalState())
+    scheduler = Scheduler(None, None, OptimizeLoop(LoopRules()), client, ignore_event)
     with pytest.raises(StudyError, match="the record is gone"):
         anyio.run(scheduler.run)

@@ -12,7 +12,8 @@ from optimize_kit import WORKING, make_repository
 from fairtrial import AgentBinding, load_problem
 from fairtrial.cli.optimize_study import AGENT, make_study
 from fairtrial.cli.resume_command import resume_command
-from fairtrial.optimize import OptimizationResult, problem_fingerprint
+from fairtrial.optimize import OptimizationResult
+from fairtrial.optimize.journal import problem_fingerprint
 from fairtrial.study.runner import RunSettings, execute_study
 
 PROBLEM = {

@@ -5,6 +5,7 @@ import re
 import threading
 from dataclasses import replace
 
+import anyio
 import pytest
 
 from fairtrial.arena import (
@@ -22,9 +23,11 @@ from fairtrial.arena import (
     Timing,
     TimingProgress,
     Verdict,
-    estimate_text,
-    ratio_text,
+    machine_survey,
 )
+from fairtrial.arena.model.figures import percent_text, seconds_text
+from fairtrial.arena.model.timings import TimingTopic
+from fairtrial.arena.timing.stats.ratio_text import estimate_text, ratio_text
 from fairtrial.cli import (
     doctor,
     evaluate_progress as judging,
@@ -114,9 +117,9 @@ def test_a_ratio_alone_says_on_which_side_of_1_it_is():
 
 
 def test_times_and_shares_are_short():
-    texts = [timings.seconds_text(each) for each in (12, 0.123, 4.1e-4, 3e-8)]
+    texts = [seconds_text(seconds) for seconds in (12, 0.123, 4.1e-4, 3e-8)]
     assert texts == ["12 s", "123 ms", "410 µs", "30 ns"]
-    shares = [timings.percent_text(each) for each in (0.02, 0.0134, 0.25)]
+    shares = [percent_text(share) for share in (0.02, 0.0134, 0.25)]
     assert shares == ["2 %", "1.3 %", "25 %"]
 
 
@@ -275,7 +278,8 @@ def test_too_few_sessions_say_how_long_enough_would_take():
 
 def test_one_that_lost_a_race_is_not_told_to_take_more_time():  # bench 10
     note = "out of the race after 6 sessions: beaten (deque.diff)"
-    text = told(measured(INCONCLUSIVE, estimate(1.0, 0.96, 1.04), notes=(note,)))
+    lost = measured(INCONCLUSIVE, estimate(1.0, 0.96, 1.04), notes=(note,), is_eliminated=True)
+    text = told(lost)
     assert "budget_s" not in text
     assert f"note: {note}" in text
 
@@ -310,13 +314,16 @@ def test_cpu_time_is_told_where_it_tells_another_story(cpu, text):  # bench 3
 
 
 def test_what_vetoes_and_notes_have_said_is_not_said_again():
-    each = timing(cpu_ratio=1.0, startup=1.5, outside=0.3, notes=("the clock says, CPU time",))
-    text = told(measured(timings=(each,)))
+    mentioned = (TimingTopic.CPU_TIME,)
+    slow_start = timing(cpu_ratio=1.0, startup=1.5, outside=0.3, mentioned=mentioned)
+    text = told(measured(timings=(slow_start,)))
     assert "start-up takes 1.50 times" in text
     assert "not being timed: 30 %" in text
     assert "by CPU time" not in text
     vetoes = ("1k-nodes: 1.5 times as long to start", "1k-nodes: while the clock doesn't run")
-    text = told(measured(timings=(each,), vetoes=vetoes))
+    mentioned += (TimingTopic.STARTUP, TimingTopic.OUTSIDE_WORK)
+    vetoed = replace(slow_start, mentioned=mentioned)
+    text = told(measured(timings=(vetoed,), vetoes=vetoes))
     assert "start-up" not in text
     assert "not being timed" not in text
 
@@ -524,7 +531,11 @@ def test_doctor_has_a_section_for_the_clock(capsys, monkeypatch):  # issue 5, po
     visible = HostFact("visible", "yes", "2 % in 5 s")
     facts += (HostFact("counts", "no", "none"),)
     monkeypatch.setattr(doctor, "survey_machine", lambda: (survey, facts))
-    monkeypatch.setattr(doctor, "measure_detectable_effect", lambda: visible)
+
+    async def measure(seconds):
+        return visible
+
+    monkeypatch.setattr(doctor, "survey_detectable_effect", measure)
     assert doctor.command.callback(as_json=False, quick=False) == 0
     shown = capsys.readouterr().out.splitlines()
     assert shown[:2] == ["For candidates that run", "yes     git      2.39"]
@@ -543,7 +554,7 @@ def test_doctor_says_when_nothing_can_be_timed(monkeypatch):
     def refuse(*names):
         raise LabError("git can't make a repository: full")
 
-    monkeypatch.setattr(doctor, "builtin_problem", refuse)
-    fact = doctor.measure_detectable_effect()
+    monkeypatch.setattr(machine_survey, "builtin_problem", refuse)
+    fact = anyio.run(machine_survey.survey_detectable_effect, 5.0)
     assert fact.status == "no"
     assert fact.detail == "nothing could be timed: git can't make a repository: full"

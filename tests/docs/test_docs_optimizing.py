@@ -16,7 +16,7 @@ from fairtrial.arena.timing.samples_table import COLUMNS
 from fairtrial.cli.main import cli
 from fairtrial.core import build_record, plugins
 from fairtrial.core.fields import field_docs, field_types
-from fairtrial.llm import PRICES, PRICES_DATE
+from fairtrial.llm.prices import PRICES, PRICES_DATE
 from fairtrial.optimize import (
     Brief,
     OptimizationResult,

@@ -7,9 +7,10 @@ from pathlib import Path
 import anyio
 from repository_kit import make_repository, run_git
 
-from fairtrial.arena import Candidate, FileState, Rejection, take_snapshot
+from fairtrial.arena import Candidate, FileState, Rejection
 from fairtrial.arena.candidates.paths import PathRules
 from fairtrial.arena.candidates.resolution import resolve
+from fairtrial.arena.snapshot.snapshot import take_snapshot
 
 EVERYTHING = PathRules(("**",), unprotect=("**",))
 TEN = "".join(f"line {number}\n" for number in range(1, 11))

@@ -8,9 +8,9 @@ from pathlib import Path
 import anyio
 from repository_kit import make_repository, run_git
 
-from fairtrial.arena import Changes, FileState, take_snapshot
+from fairtrial.arena import Changes, FileState
 from fairtrial.arena.delivery.edits import read_edits
-from fairtrial.arena.snapshot.snapshot import Snapshot
+from fairtrial.arena.snapshot.snapshot import Snapshot, take_snapshot
 
 TEN = "".join(f"line {number}\n" for number in range(1, 11))
 FILES = {

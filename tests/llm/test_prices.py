@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from fairtrial.core import StudyError
-from fairtrial.llm import PRICES, PRICES_DATE, cost_usd, find_price
+from fairtrial.llm.prices import PRICES, PRICES_DATE, cost_usd, find_price
 from fairtrial.optimize import Brief, PreflightContext
 from fairtrial.optimize.proposers.chat.proposer import Chat
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fairtrial.arena import Adequacy, Estimate, Measurement, Reason, Rejection, Verdict
+from fairtrial.arena import Adequacy, Estimate, FileEdits, Measurement, Reason, Rejection, Verdict
 from fairtrial.core import LabError
 from fairtrial.core.events import Remark
 from fairtrial.optimize import CandidateDropped, confirmation
@@ -18,37 +18,48 @@ WRONG = Rejection(Reason.DIFFERENT, "f(3) gave 4")
 
 @dataclass(frozen=True)
 class Evidence:
-    """Stands for the evidence of a winner."""
+    """Stands for the evidence of a winner; its explanation is its notes."""
 
     notes: tuple[str, ...] = ()
+    edits = FileEdits({}, b"")
+
+    def explain(self):
+        return "\n".join(self.notes)
 
 
 @pytest.fixture
 def confirm(monkeypatch):
     """What comes of candidates, given what fresh sessions and fresh inputs say of each."""
 
-    def confirm(**found):
+    def confirm(*, timed, checked, first=None):
         events = []
         entries = [
-            SimpleNamespace(id=f"{place}.0", tried=SimpleNamespace(estimate=estimate))
-            for place, estimate in enumerate(found.get("first", [None] * len(found["timed"])))
+            SimpleNamespace(
+                id=f"{lineage}.0",
+                tried=SimpleNamespace(estimate=estimate),
+                digest=str(lineage),
+                name=f"candidate {lineage}",
+            )
+            for lineage, estimate in enumerate(first or [None] * len(timed))
         ]
 
         async def time_candidate(arena, bench, id, changes, **_):
-            return found["timed"][int(id[0])]
+            return timed[int(id[0])]
 
         async def recheck(arena, changes):
-            return found["checked"][int(changes[0])]
+            return checked[int(changes[0])]
 
-        async def gather_evidence(scheduler, arena, entry, measured, doubts):
-            return Evidence()
+        async def gather_evidence(*_, notes, **__):
+            return Evidence(notes)
 
         monkeypatch.setattr(confirmation, "rank", lambda entries, min_effect: entries)
         monkeypatch.setattr(confirmation, "time_candidate", time_candidate)
         monkeypatch.setattr(confirmation, "recheck", recheck)
-        monkeypatch.setattr(confirmation, "_gather_evidence", gather_evidence)
+        monkeypatch.setattr(confirmation, "gather_evidence", gather_evidence)
+        ids = {entry.id: entry.id for entry in entries}
+        judgements = {entry.digest: None for entry in entries}
         scheduler = SimpleNamespace(
-            entries=entries, changes={entry.id: entry.id for entry in entries}
+            entries=entries, changes=ids, candidates=ids, judgements=judgements
         )
         arena = SimpleNamespace(problem=SimpleNamespace(min_effect=0.02), adequacy=Adequacy())
         confirmed = asyncio.run(confirmation.confirm_winner(scheduler, arena, None, events.append))
@@ -60,7 +71,7 @@ def confirm(monkeypatch):
 def test_who_is_out_is_told_with_what_the_fresh_look_said(confirm):
     confirmed, events = confirm(timed=[SAME, GOOD, GOOD], checked=[None, WRONG, None])
     assert confirmed.winner.id == "2.0"
-    assert [note[:34] for note in confirmed.winner.evidence.notes] == [
+    assert [note[:34] for note in confirmed.winner.explanation.splitlines()] == [
         "0.0 looked better, and is out: mea",
         "1.0 looked better, and is out: on ",
     ]
@@ -90,7 +101,7 @@ def test_a_fresh_look_that_fails_through_no_fault_of_his_is_no_reason_to_take_th
         confirm(timed=[lost, GOOD], checked=[None, None])
     confirmed, _ = confirm(timed=[GOOD], checked=[lost])
     assert (confirmed.winner.id, confirmed.dropped) == ("0.0", {})
-    assert confirmed.winner.evidence.notes == ("no room",)
+    assert confirmed.winner.explanation == "no room"
 
 
 def test_it_is_said_why_the_one_that_looked_fastest_is_not_the_first(confirm):

@@ -19,12 +19,13 @@ from fairtrial.arena import (
     Failure,
     FileState,
     Judgement,
-    NoRoomError,
     Reason,
     Rejection,
     TimingProgress,
     Verdict,
 )
+from fairtrial.arena.slots import threads
+from fairtrial.arena.slots.threads import NoRoomError
 from fairtrial.arena.timing.bench import SessionBatch
 from fairtrial.core import LabError
 from fairtrial.optimize import (
@@ -35,11 +36,11 @@ from fairtrial.optimize import (
     Reply,
     RequestWithdrawn,
     Usage,
-    requests as asking,
 )
 from fairtrial.optimize.journal import VERDICT, JournalState, read_journal
 from fairtrial.optimize.lineage import LoopRules
 from fairtrial.optimize.loop import OptimizeLoop
+from fairtrial.optimize.requests import ProposerClient
 from fairtrial.optimize.scheduler import Scheduler
 from fairtrial.study.agents.journal import Journal
 
@@ -157,18 +158,10 @@ def optimize(script, arena, *, rules=None, journal=None, max_seconds=None, folde
 
     async def run():
         with anyio.fail_after(60):
-            scheduler = Scheduler(
-                arena,
-                Timer(),
-                OptimizeLoop(rules),
-                script,
-                Brief("p", "faster", {}),
-                journal=journal,
-                earlier=read_journal(journal, SETTING),
-                max_seconds=max_seconds,
-                emit=script.events.receive,
-                folder=folder,
-            )
+            brief, earlier = Brief("p", "faster", {}), read_journal(journal, SETTING)
+            client = ProposerClient(script, brief, journal, earlier, max_seconds, folder)
+            emit = script.events.receive
+            scheduler = Scheduler(arena, Timer(), OptimizeLoop(rules), client, emit)
             try:
                 await scheduler.run()
             except Exception as error:
@@ -352,7 +345,7 @@ def test_seconds_of_attempts_add_up_and_those_of_other_settings_do_not_count():
 def test_nothing_is_asked_for_that_could_not_be_kept(tmp_path, monkeypatch):
     """On a full disk an answer would be paid for, and lost."""
     rooms = iter([True, False])
-    monkeypatch.setattr(asking, "has_room", lambda folder: next(rooms))
+    monkeypatch.setattr(threads, "has_room", lambda folder: next(rooms))
     events = Events()
     script = Script(events, {"initial/0": "a", "initial/1": "b"})
     scheduler, error = optimize(script, Arena(events), folder=tmp_path)

@@ -8,7 +8,7 @@ import pytest
 from repository_kit import make_repository
 
 from fairtrial import Optimizer, Study, StudyError, dry_run_validate, load_problem, run_study
-from fairtrial.optimize import modernize_options, optimizer, preparation
+from fairtrial.optimize import optimizer, preparation
 
 STUDY = """\
 study_id: starting
@@ -253,4 +253,7 @@ def test_studies_of_the_version_before_are_understood(place):
     )
     (mistake,) = dry_run_validate(study).errors
     assert "options.proposer_options: 'folder' is missing" in mistake
-    assert modernize_options({"lines": 2, "repair": True}) == {"lineages": 2, "repair": True}
+    assert Optimizer.modernize_options({"lines": 2, "repair": True}) == {
+        "lineages": 2,
+        "repair": True,
+    }

@@ -25,6 +25,7 @@ from fairtrial.optimize.journal import read_journal
 from fairtrial.optimize.lineage import LoopRules
 from fairtrial.optimize.loop import OptimizeLoop
 from fairtrial.optimize.preparation import make_brief
+from fairtrial.optimize.requests import ProposerClient
 from fairtrial.optimize.scheduler import Scheduler
 from fairtrial.sandbox import HostLock
 from fairtrial.study.agents.journal import Journal
@@ -94,17 +95,9 @@ def optimize(problem, tmp_path, script, journal, slots=2):
             open_arena(problem, slots=slots, settings=settings) as arena,
             arena.bench() as bench,
         ):
-            scheduler = Scheduler(
-                arena,
-                bench,
-                OptimizeLoop(rules),
-                script,
-                await make_brief(arena),
-                journal=journal,
-                earlier=read_journal(journal, {"tree": arena.tree}),
-                max_seconds=None,
-                emit=ignore_event,
-            )
+            earlier = read_journal(journal, {"tree": arena.tree})
+            client = ProposerClient(script, await make_brief(arena), journal, earlier)
+            scheduler = Scheduler(arena, bench, OptimizeLoop(rules), client, ignore_event)
             await scheduler.run()
             confirmation = await confirm_winner(scheduler, arena, bench, ignore_event)
             return scheduler, confirmation.winner
@@ -132,10 +125,7 @@ def test_candidates_are_repaired_refined_and_the_best_is_confirmed(problem, tmp_
     # wins is shown with a simulated one.
     assert winner.id in ("0.0", "0.1")
     assert winner.estimate.low > 1
-    assert (
-        "+    return sum([i for i in range(n) for _ in range("
-        in winner.evidence.edits.patch.decode()
-    )
+    assert "+    return sum([i for i in range(n) for _ in range(" in winner.edits.patch.decode()
     assert scheduler.spent.tokens == 110 * len(script.asked)
 
     # Resumed from its journal it asks nobody, judges nothing, and comes to the same.

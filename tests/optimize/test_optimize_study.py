@@ -20,7 +20,8 @@ from fairtrial import (
     resume_study,
     run_study,
 )
-from fairtrial.arena import Arena, Judgement, NoRoomError, Reason, Rejection, Verdict
+from fairtrial.arena import Arena, Judgement, Reason, Rejection, Verdict
+from fairtrial.arena.slots.threads import NoRoomError
 from fairtrial.optimize import Brief, Optimizer, Usage, UsageTotal
 from fairtrial.optimize.confirmation import Confirmation, make_result, refuse_unfounded
 from fairtrial.optimize.preparation import (

@@ -15,7 +15,6 @@ from fairtrial.arena import (
     Basis,
     Candidate,
     Estimate,
-    FileEdit,
     FileEdits,
     FileState,
     Judgement,
@@ -25,6 +24,7 @@ from fairtrial.arena import (
     Verdict,
     judge_candidates,
 )
+from fairtrial.arena.delivery.edits import FileEdit
 from fairtrial.core import plugins
 from fairtrial.optimize import OptimizationResult, code_problem as module
 from fairtrial.optimize.code_problem import UNITS, BoundCode, Code, has_judged, read_answer

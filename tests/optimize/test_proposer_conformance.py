@@ -120,7 +120,7 @@ def test_a_proposer_needs_no_more_than_propose():
     assert anyio.run(silent.open, None) is silent
     assert anyio.run(silent.count_first_proposals, brief) is None
     request = Request(RequestKind.INITIAL, 0, 0)
-    assert anyio.run(silent.propose_in_steps, brief, request, None, None).refusal == "nothing"
+    assert anyio.run(silent.propose_in_parts, brief, request, None, None).refusal == "nothing"
     assert anyio.run(silent.close) is None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -61,7 +61,9 @@ class Arena:
     problem: the code problem, with paths relative to the repository's top
     base: the commit in the arena's own repository that holds the user's tree
     tree: the git tree of that commit, which doesn't depend on when it was made
+    top: the top of the user's tree, which the base is a copy of
     notes: remarks for people on the base and its checks
+    remarks: the same without those that only say how inputs were made
     sandbox_name: the kind of sandbox that candidates' commands run in
     adequacy: what the checks reject, once they were audited
     """
@@ -72,6 +74,7 @@ class Arena:
         checks: Sequence[PreparedCheck],
         path_rules: PathRules,
         notes: Sequence[str],
+        input_notes: Collection[str] = (),
     ) -> None:
         import anyio
 
@@ -81,7 +84,9 @@ class Arena:
         self.problem = resources.problem
         self.base = resources.pool.snapshot.commit
         self.tree = resources.pool.snapshot.tree
+        self.top = resources.pool.snapshot.source
         self.notes = tuple(notes)
+        self.remarks = tuple(note for note in notes if note not in input_notes)
         self.sandbox_name = resources.sandbox.name
         self.adequacy: Adequacy | None = None
         self._seen: dict[str, _SeenDigest] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,15 +14,14 @@ from fairtrial.arena.arena import Arena
 from fairtrial.arena.audit.audit import audit_arena
 from fairtrial.arena.blame import unjudged
 from fairtrial.arena.candidates.folders import disambiguate_names, read_candidate
-from fairtrial.arena.events import CandidateJudged, CheckStarted, TimingProgress
+from fairtrial.arena.events import CandidateJudged, CheckStarted
 from fairtrial.arena.model.adequacy import Adequacy
 from fairtrial.arena.model.candidates import Candidate, Changes
 from fairtrial.arena.model.judgements import Judgement
 from fairtrial.arena.model.problem import CodeProblem
-from fairtrial.arena.model.timings import Estimate, Measurement
+from fairtrial.arena.model.timings import Measurement
 from fairtrial.arena.model.verdicts import Rejection
 from fairtrial.arena.opening import open_arena
-from fairtrial.arena.plain_data import judgement_as_dict
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.arena.slots.threads import NoRoomError
 from fairtrial.arena.timing.bench import Bench
@@ -76,7 +75,7 @@ class Evaluation:
             "problem_id": self.problem_id,
             "base": self.base,
             "sandbox": self.sandbox,
-            "candidates": [judgement_as_dict(judgement) for judgement in self.judgements],
+            "candidates": [judgement.as_dict() for judgement in self.judgements],
             "adequacy": self.adequacy.as_dict() if self.adequacy else None,
             "notes": list(self.notes),
         }
@@ -133,20 +132,10 @@ async def evaluate_candidates(
     ):
         notes = await audit_quickly(arena, settings)
         resolved = await arena.resolve_all(read)
-
-        def begun(index: int) -> None:
-            settings.emit(CheckStarted(read[index].name))
-
-        def judged(index: int, judgement: Judgement) -> None:
-            settings.emit(CandidateJudged(read[index].name, judgement))
-
-        def timed(index: int, sessions: int, estimate: Estimate | None) -> None:
-            settings.emit(TimingProgress(read[index].name, sessions, estimate))
-
-        judgements = await judge_all(arena, read, begun, judged, resolved)
+        judgements = await judge_all(arena, read, emit=settings.emit, resolved=resolved)
         if bench is not None:
             phase = TimingPhase(arena.problem, bench, settings.timing, arena.vetoes)
-            judgements = await phase.run(judgements, resolved, judged, timed)
+            judgements = await phase.run(judgements, resolved, settings.emit)
             if valgrind is not None:
                 settings.emit(events.PhaseStarted(events.Phase.INSTRUCTION_COUNTS))
                 judgements = await _count_instructions(bench, valgrind, judgements, resolved)
@@ -171,6 +160,13 @@ async def audit_quickly(arena: Arena, settings: ArenaSettings) -> tuple[str, ...
         return (NOT_AUDITED,)
     settings.emit(events.PhaseStarted(events.Phase.AUDIT))
     return (await audit_arena(arena)).notes
+
+
+def require_benchmarks(arena: Arena) -> None:
+    """Raise `StudyError` if there is nothing to time."""
+    if not arena.can_time:
+        hint = "name a call with inputs, or a command, under bench:"
+        raise StudyError(Mistake(("bench",), "is empty: there is nothing to time", hint))
 
 
 @asynccontextmanager
@@ -206,14 +202,13 @@ async def _count_instructions(
 async def judge_all(
     arena: Arena,
     candidates: Sequence[Candidate],
-    begun: Callable[[int], None] | None = None,
-    judged: Callable[[int, Judgement], None] | None = None,
+    *,
+    emit: events.Emit = events.ignore_event,
     resolved: Sequence[Changes | Rejection] | None = None,
 ) -> tuple[Judgement, ...]:
     """Judge candidates concurrently, equal ones once; results in their order.
 
-    begun: called with a candidate's index when its checks begin
-    judged: called with a candidate's index and its judgement
+    emit: gets `CheckStarted` and `CandidateJudged`, with the candidate's name
     resolved: what `Arena.resolve_all` returned for them, if it was called before
     """
     import anyio
@@ -221,19 +216,18 @@ async def judge_all(
     results: list[Judgement | None] = [None] * len(candidates)
     changes = await arena.resolve_all(candidates) if resolved is None else resolved
 
-    async def judge(index: int) -> None:
-        on_start = None if begun is None else partial(begun, index)
+    async def judge(index: int, candidate: Candidate) -> None:
+        on_start = partial(emit, CheckStarted(candidate.name))
         try:
-            judgement = await arena.judge(candidates[index], changes[index], on_start)
+            judgement = await arena.judge(candidate, changes[index], on_start)
         except NoRoomError as error:  # earlier judgements are returned nevertheless
-            judgement = unjudged(candidates[index], error, changes[index])
+            judgement = unjudged(candidate, error, changes[index])
         results[index] = judgement
-        if judged is not None:
-            judged(index, judgement)
+        emit(CandidateJudged(candidate.name, judgement))
 
     async with anyio.create_task_group() as tasks:
-        for index in range(len(candidates)):  # in this order: the first of equal ones is judged
-            tasks.start_soon(judge, index)
+        for index, candidate in enumerate(candidates):  # in order: the first of equals is judged
+            tasks.start_soon(judge, index, candidate)
     return tuple(result for result in results if result is not None)
 
 

@@ -16,7 +16,7 @@ from fairtrial.arena.candidates.paths import PathRules
 from fairtrial.arena.candidates.resolution import editable_files
 from fairtrial.arena.checks.acceptance import open_accept_stage
 from fairtrial.arena.checks.command_check import prepare_command
-from fairtrial.arena.checks.function_check import prepare_calls
+from fairtrial.arena.checks.function_check import list_input_notes, prepare_calls
 from fairtrial.arena.checks.prepared_check import PreparedCheck
 from fairtrial.arena.checks.pytest_check import PreparedPytestCheck, prepare_tests
 from fairtrial.arena.disk_guard import DiskGuard
@@ -62,7 +62,7 @@ async def open_arena(
     import anyio
 
     settings = settings or ArenaSettings()
-    top = await find_top(problem.folder / problem.repo)
+    top = await find_top(problem.project)
     await anyio.to_thread.run_sync(require_editable_files, problem)
     problem = resolve_paths(problem, top)
     # Trying the kinds of sandbox takes a moment, and must not block the caller's event loop.
@@ -114,7 +114,8 @@ async def open_arena(
             notes = [*pool.notes, *(f"not enforced: {text}" for text in sandbox.shortfalls)]
             for check in checks:
                 notes.extend(check.notes)
-            yield Arena(resources, checks, rules, [*notes, *warm_notes, *canary_notes])
+            input_notes = list_input_notes(checks)
+            yield Arena(resources, checks, rules, [*notes, *warm_notes, *canary_notes], input_notes)
 
 
 @asynccontextmanager

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Literal
 
 from fairtrial.arena.arena import Arena
+from fairtrial.arena.events import CandidateJudged, TimingProgress
 from fairtrial.arena.model.candidates import Changes
 from fairtrial.arena.model.judgements import Judgement
 from fairtrial.arena.model.problem import CodeProblem
 from fairtrial.arena.model.timings import Estimate, Measurement
-from fairtrial.arena.model.verdicts import Reason, Rejection, Verdict
+from fairtrial.arena.model.verdicts import Rejection, Verdict
 from fairtrial.arena.slots.threads import NoRoomError
-from fairtrial.arena.timing.decision import DecisionRules, Timer, measure, race, untimed
-from fairtrial.core import sequential
-
-OnJudged = Callable[[int, Judgement], None]
-OnTimed = Callable[[int, int, Estimate | None], None]
+from fairtrial.arena.timing.decision import (
+    DecisionRules,
+    Timer,
+    Watcher,
+    measure,
+    race,
+    untimed,
+)
+from fairtrial.core import events, sequential
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,56 +46,61 @@ class TimingPhase:
         self,
         judgements: Sequence[Judgement],
         resolved: Sequence[Changes | Rejection],
-        judged: OnJudged | None = None,
-        timed: OnTimed | None = None,
+        emit: events.Emit = events.ignore_event,
     ) -> tuple[Judgement, ...]:
         """Time candidates, equal ones once; return their judgements with measurements.
 
         resolved: the changes of each candidate
-        judged: called with a candidate's index and its judgement
-        timed: called with a candidate's index, its number of sessions and its current estimate
+        emit: gets `TimingProgress` between sessions and `CandidateJudged` at the end, with the
+            candidate's name
         """
         labels = _label(judgements)
         entries: dict[str, Changes] = {}
-        indices: dict[str, int] = {}
-        for index, (judgement, changes) in enumerate(zip(judgements, resolved, strict=True)):
+        names: dict[str, str] = {}
+        for label, judgement, changes in zip(labels, judgements, resolved, strict=True):
             is_first = judgement.duplicate_of is None and judgement.verdict == Verdict.PASSED
             if is_first and isinstance(changes, Changes):
-                entries[labels[index]], indices[labels[index]] = changes, index
-
-        def watch(label: str, sessions: int, estimate: Estimate | None) -> None:
-            if timed is not None:
-                timed(indices[label], sessions, estimate)
-
-        results = await self._time(entries, watch)
+                entries[label], names[label] = changes, judgement.name
+        results = await self._time(entries, report_timing(emit, names))
         by_digest = {
             entries[label].digest: with_vetoes(_with_unloaded(result, entries[label]), self.vetoes)
             for label, result in results.items()
         }
         completed = []
-        for index, judgement in enumerate(judgements):
+        for judgement in judgements:
             result = by_digest.get(judgement.digest)
             if judgement.verdict == Verdict.PASSED and result is not None:
-                judgement = with_timing(judgement, result)
-                if judged is not None:
-                    judged(index, judgement)
+                judgement = judgement.with_timing(result)
+                emit(CandidateJudged(judgement.name, judgement))
             completed.append(judgement)
         return tuple(completed)
 
     async def _time(
-        self, entries: dict[str, Changes], watch: Callable[[str, int, Estimate | None], None]
+        self, entries: Mapping[str, Changes], watcher: Watcher
     ) -> dict[str, Measurement | Rejection]:
         rules = timing_rules(self.problem)
         if self.timing == "race":
-            return await race(self.timer, entries, rules, watcher=watch)
+            return await race(self.timer, entries, rules, watcher=watcher)
         alone = replace(rules, alpha=sequential.alpha_share(rules.alpha, max(len(entries), 1)))
         results: dict[str, Measurement | Rejection] = {}
         for label, changes in entries.items():
             try:
-                results[label] = await measure(self.timer, label, changes, alone, watcher=watch)
+                results[label] = await measure(self.timer, label, changes, alone, watcher=watcher)
             except NoRoomError as error:  # the other candidates' results are kept
                 results[label] = untimed(error)
         return results
+
+
+def report_timing(emit: events.Emit, names: Mapping[str, str] = MappingProxyType({})) -> Watcher:
+    """Return a function that emits `TimingProgress` for each report of a measurement.
+
+    names: the names of candidates by the labels that they are timed under, where these differ
+    """
+
+    def watch(label: str, sessions: int, estimate: Estimate | None) -> None:
+        emit(TimingProgress(names.get(label, label), sessions, estimate))
+
+    return watch
 
 
 async def time_candidate(
@@ -100,7 +111,7 @@ async def time_candidate(
     *,
     label: str = "",
     is_final: bool = True,
-    watcher: Callable[[str, int, Estimate | None], None] | None = None,
+    emit: events.Emit = events.ignore_event,
 ) -> Measurement | Rejection:
     """Time one candidate that passed its checks, until it is decided or `budget_s` is used up.
 
@@ -108,14 +119,20 @@ async def time_candidate(
     label: determines the inputs, so that another label confirms a result with fresh inputs
     is_final: whether nothing confirms the result later; then a candidate that is to be adopted also
         has to show its gain in the total of whole processes
-    watcher: called with the name, the number of sessions and the current estimate
+    emit: gets `TimingProgress` between sessions, with `name` as the candidate's id
 
     Returns a rejection if the candidate failed while it was timed. Raises `NoRoomError` if the disk
     is full: no other candidate could be timed either.
     """
     rules = timing_rules(arena.problem)
     result = await measure(
-        timer, name, changes, rules, label=label, is_final=is_final, watcher=watcher
+        timer,
+        name,
+        changes,
+        rules,
+        label=label,
+        is_final=is_final,
+        watcher=report_timing(emit),
     )
     return with_vetoes(_with_unloaded(result, changes), arena.vetoes)
 
@@ -131,22 +148,12 @@ def with_vetoes(
 
 def timing_rules(problem: CodeProblem) -> DecisionRules:
     """Return a problem's decision rules; the budget is `budget_s` for each benchmark."""
-    benchmarks = max(len(problem.bench), 1)
     return DecisionRules(
         problem.alpha,
         problem.min_effect,
-        problem.budget_s * benchmarks,
+        problem.timing_budget_s,
         {benchmark.name: benchmark.max_startup_ratio for benchmark in problem.bench},
     )
-
-
-def with_timing(judgement: Judgement, result: Measurement | Rejection) -> Judgement:
-    """Return the judgement of a candidate that passed, completed with the result of its timing."""
-    if isinstance(result, Measurement):
-        return replace(judgement, verdict=result.verdict, measurement=result)
-    is_our_fault = result.reason == Reason.EVALUATOR
-    verdict = Verdict.INCONCLUSIVE if is_our_fault else Verdict.REJECTED
-    return replace(judgement, verdict=verdict, rejection=result.cleaned())
 
 
 def _with_unloaded(result: Measurement | Rejection, changes: Changes) -> Measurement | Rejection:

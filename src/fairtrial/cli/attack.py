@@ -8,11 +8,15 @@ from pathlib import Path
 
 import click
 
-from fairtrial.arena import ArenaSettings, read_problem
-from fairtrial.cli.event_text import print_event
+from fairtrial.arena import ArenaSettings
 from fairtrial.cli.interrupts import run_interruptible
-from fairtrial.cli.output import count, json_option, note, print_json, print_wrapped, style, warn
-from fairtrial.core import StudyError, events
+from fairtrial.cli.output import count, json_option, note, print_json, print_wrapped, style
+from fairtrial.cli.problem_commands import (
+    choose_emit,
+    errors_name,
+    load_with_warnings,
+    unsandboxed_option,
+)
 from fairtrial.testing.cheats import (
     Attack,
     AttackClass,
@@ -59,11 +63,7 @@ LONGEST = 200
 )
 @click.option("--check-only", is_flag=True, help="Only check the attacks, and time none.")
 @click.option("--strict", is_flag=True, help="Exit with 5 also if a wrong candidate was accepted.")
-@click.option(
-    "--unsandboxed",
-    is_flag=True,
-    help="Run attacks without a sandbox where there is none, or where the problem says plain.",
-)
+@unsandboxed_option("attacks")
 def command(
     problem: Path | None,
     classes: tuple[str, ...],
@@ -88,12 +88,11 @@ def command(
         return _list(attacks, as_json)
     if problem is None:
         raise click.UsageError("give a PROBLEM, or --list")
-    loaded, doubts = read_problem(problem)
-    warn(doubts)
+    loaded = load_with_warnings(problem)
     settings = ArenaSettings(
         unsandboxed=unsandboxed,
         timing="none" if check_only else "race",
-        emit=events.ignore_event if as_json else print_event,
+        emit=choose_emit(as_json=as_json),
     )
     work = partial(
         attack_problem,
@@ -103,12 +102,8 @@ def command(
         max_seconds=float("inf") if max_seconds is None else max_seconds,
         watch=None if as_json else _show_progress,
     )
-    try:
+    with errors_name(problem):
         report = run_interruptible(work)
-    except StudyError as error:
-        if not error.source:
-            raise StudyError(error.mistakes, source=str(problem)) from None
-        raise
     if as_json:
         print_json(report.as_dict())
     else:

@@ -7,13 +7,17 @@ from pathlib import Path
 
 import click
 
-from fairtrial.arena import ArenaSettings, AuditLimits, audit_problem, read_problem
+from fairtrial.arena import ArenaSettings, AuditLimits, audit_problem
 from fairtrial.cli.audit_text import print_audit
-from fairtrial.cli.event_text import print_event
 from fairtrial.cli.interrupts import run_interruptible
 from fairtrial.cli.number_types import FiniteRange
-from fairtrial.cli.output import json_option, print_json, warn
-from fairtrial.core import StudyError, events
+from fairtrial.cli.output import json_option, print_json
+from fairtrial.cli.problem_commands import (
+    choose_emit,
+    errors_name,
+    load_with_warnings,
+    unsandboxed_option,
+)
 
 ACCEPTED = 5
 """The exit code if the checks accept a null candidate."""
@@ -42,11 +46,7 @@ ACCEPTED = 5
     metavar="S",
     help="After this long no more are judged.",
 )
-@click.option(
-    "--unsandboxed",
-    is_flag=True,
-    help="Run candidates without a sandbox where there is none, or where the problem says plain.",
-)
+@unsandboxed_option("candidates")
 @json_option
 def command(
     problem: Path, mutants: int, seed: int, max_seconds: float, unsandboxed: bool, as_json: bool
@@ -58,18 +58,11 @@ def command(
     problem's checks. Exit code 5 means that the checks accept a null candidate: then `evaluate` and
     `optimize` adopt nothing.
     """
-    loaded, doubts = read_problem(problem)
-    warn(doubts)
+    loaded = load_with_warnings(problem)
     limits = AuditLimits(mutants=mutants, seed=seed, max_seconds=max_seconds)
-    settings = ArenaSettings(
-        unsandboxed=unsandboxed, emit=events.ignore_event if as_json else print_event
-    )
-    try:
+    settings = ArenaSettings(unsandboxed=unsandboxed, emit=choose_emit(as_json=as_json))
+    with errors_name(problem):
         adequacy = run_interruptible(partial(audit_problem, loaded, limits, settings=settings))
-    except StudyError as error:
-        if error.source:
-            raise
-        raise StudyError(error.mistakes, source=str(problem)) from None
     if as_json:
         print_json({"problem_id": loaded.problem_id, **adequacy.as_dict()})
     else:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from fairtrial.arena import Adequacy, MutantResult, NullResult
+from fairtrial.arena import Adequacy
 from fairtrial.cli.output import count, fold, style
 from fairtrial.core import on_one_line
 
@@ -35,14 +35,10 @@ def summarize_audit(adequacy: Adequacy | None) -> Iterator[str]:
         yield f"Checks audited: {adequacy.summary}."
     survivors = adequacy.survivors
     if survivors:
-        names = "; ".join(map(_locate, survivors[:MOST_SURVIVORS]))
+        names = "; ".join(mutant.text for mutant in survivors[:MOST_SURVIVORS])
         more = len(survivors) - MOST_SURVIVORS
         names += f"; and {more} more" if more > 0 else ""
         yield f"No check notices: {names}. `fairtrial audit` prints the diffs."
-
-
-def _locate(mutant: MutantResult) -> str:
-    return f"{mutant.path}:{mutant.line} ({mutant.function}): {mutant.change}"
 
 
 def print_audit(adequacy: Adequacy) -> None:
@@ -50,28 +46,21 @@ def print_audit(adequacy: Adequacy) -> None:
     for function in adequacy.functions:
         click.echo(style(f"null candidates in place of {function}", bold=True))
         for null in (null for null in adequacy.nulls if null.function == function):
-            click.echo(fold(_describe_null(null), "  ", "      "))
+            outcome = style(null.outcome, fg="red") if null.passed else null.outcome
+            why = f": {null.why}" if null.passed is None and null.why else ""
+            click.echo(fold(f"{outcome}  {null.what}{why}", "  ", "      "))
     score = adequacy.score
     if score is not None:
         judged = adequacy.killed + len(adequacy.survivors)
         counts = f"{adequacy.killed} of {count(judged, 'mutant')} rejected"
         click.echo(style(f"mutation score {score:.0%}: {counts}", bold=True))
     for mutant in adequacy.survivors:
-        click.echo(f"\n  surviving: {_locate(mutant)}")
+        click.echo(f"\n  surviving: {mutant.text}")
         for line in mutant.diff.splitlines()[2:]:
             click.echo(f"    {on_one_line(line, LONGEST_LINE)}")
     click.echo()
     for text in _advise(adequacy):
         click.echo(fold(text, "", "  "))
-
-
-def _describe_null(null: NullResult) -> str:
-    if null.passed:
-        return f"{style('ACCEPTED', fg='red')}  {null.what}"
-    if null.passed is None:
-        return f"not judged  {null.what}" + (f": {null.why}" if null.why else "")
-    by = f" by {null.check}" if null.check else ""
-    return f"rejected{by}  {null.what}"
 
 
 def _advise(adequacy: Adequacy) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from fairtrial.arena import Estimate, Verdict, estimate_text
+from fairtrial.arena import Estimate, Verdict
 from fairtrial.cli.output import fold, harmless, print_wrapped, style
 from fairtrial.cli.table import GAP
 from fairtrial.cli.timing_text import COLORS
@@ -93,8 +93,7 @@ def make_heading(
         id: f"<- out: {on_one_line(why, LONGEST_WHY)}" for id, why in optimization.dropped.items()
     }
     if optimization.best is not None:
-        final = estimate_text(optimization.estimate)
-        outcomes[optimization.best] = f"<- the best: {final} when measured again"
+        outcomes[optimization.best] = f"<- the best: {optimization.speed_text} when measured again"
     return RunHeading(text, outcomes)
 
 
@@ -108,7 +107,8 @@ def _descend(rows: Sequence[Row], parent: str | None, depth: int) -> Iterator[tu
 def _print_row(row: Row, depth: int, final: str) -> None:
     verdict = row["verdict"] or ""
     color = COLORS.get(Verdict(verdict)) if verdict else None
-    why = row["reason"] or estimate_text(read_estimate(row))
+    estimate = read_estimate(row)
+    why = row["reason"] or (estimate.text() if estimate else "")
     if row["duplicate_of"]:
         why = f"same as {row['duplicate_of']}"
     head = f"{'  ' * depth}{row['candidate_id']:<6} {row['kind']:<8} "

@@ -6,10 +6,9 @@ import shlex
 
 import click
 
-from fairtrial.arena import PoolFolderInfo, find_pool_folders, remove_orphaned_pools
+from fairtrial.arena import Leftovers, clean_up
 from fairtrial.cli.output import count, json_option, print_json, warn
 from fairtrial.core import LabError
-from fairtrial.sandbox import remove_orphaned_groups
 
 _UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 _SPANS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"))
@@ -28,63 +27,40 @@ def command(dry_run: bool, as_json: bool) -> int:
     Working copies of runs that are under way are shown and left alone. Those that were kept on
     purpose (--keep-slots) are removed, too.
     """
-    folders = find_pool_folders()
-    removed, failures = ([], []) if dry_run else remove_orphaned_pools(with_kept=True)
-    if not dry_run:
-        remove_orphaned_groups()  # empty control groups of killed runs: not worth a line
-    removed_paths = set(removed)
-    freed = sum(folder.size_bytes for folder in folders if folder.path in removed_paths)
+    leftovers = clean_up(is_dry_run=dry_run)
     if as_json:
         print_json(
             {
-                "ok": not failures,
+                "ok": not leftovers.failures,
                 "pools": [
-                    {**_as_dict(folder), "removed": folder.path in removed_paths}
-                    for folder in folders
+                    {**folder.as_dict(), "removed": folder.path in leftovers.removed}
+                    for folder in leftovers.folders
                 ],
-                "freed_bytes": freed,
-                "failures": failures,
+                "freed_bytes": leftovers.freed_bytes,
+                "failures": list(leftovers.failures),
             }
         )
     else:
-        for folder in folders:
-            click.echo(_describe_folder(folder, is_removed=folder.path in removed_paths))
-        click.echo(_summarize(folders, len(removed), freed, is_dry_run=dry_run))
-        warn(f"can't be removed: {failure}" for failure in failures)
-    return LabError.exit_code if failures else 0
+        for folder in leftovers.folders:
+            size, age = _size(folder.size_bytes), _age(folder.age_s)
+            about = f", of {folder.repository}" if folder.repository else ""
+            removed = ", now removed" if folder.path in leftovers.removed else ""
+            path = shlex.quote(str(folder.path))
+            click.echo(f"{path}: {size}, {age} old{about}; {folder.state}{removed}")
+        click.echo(_summarize(leftovers, is_dry_run=dry_run))
+        warn(f"can't be removed: {failure}" for failure in leftovers.failures)
+    return LabError.exit_code if leftovers.failures else 0
 
 
-def _as_dict(folder: PoolFolderInfo) -> dict[str, object]:
-    return {
-        "path": str(folder.path),
-        "repository": folder.repository,
-        "pid": folder.pid,
-        "size_bytes": folder.size_bytes,
-        "age_s": round(folder.age_s),
-        "alive": folder.is_alive,
-        "kept": folder.is_kept,
-    }
-
-
-def _describe_folder(folder: PoolFolderInfo, *, is_removed: bool) -> str:
-    state = "left by a run that has ended"
-    if folder.is_alive:
-        state = f"in use by process {folder.pid}" if folder.pid else "in use"
-    elif folder.is_kept:
-        state = "kept on purpose"
-    about = f", of {folder.repository}" if folder.repository else ""
-    text = f"{shlex.quote(str(folder.path))}: {_size(folder.size_bytes)}, {_age(folder.age_s)} old"
-    return f"{text}{about}; {state}{', now removed' if is_removed else ''}"
-
-
-def _summarize(folders: list[PoolFolderInfo], removed: int, freed: int, *, is_dry_run: bool) -> str:
-    if not folders:
+def _summarize(leftovers: Leftovers, *, is_dry_run: bool) -> str:
+    if not leftovers.folders:
         return "nothing is left on disk"
     if is_dry_run:
-        idle = [folder for folder in folders if not folder.is_alive]
+        idle = [folder for folder in leftovers.folders if not folder.is_alive]
         size = sum(folder.size_bytes for folder in idle)
         return f"{count(len(idle), 'folder')} can be removed, which would free {_size(size)}"
-    return f"{count(removed, 'folder')} removed, which freed {_size(freed)}"
+    removed = count(len(leftovers.removed), "folder")
+    return f"{removed} removed, which freed {_size(leftovers.freed_bytes)}"
 
 
 def _size(number: int) -> str:

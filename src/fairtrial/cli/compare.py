@@ -10,28 +10,25 @@ import click
 from fairtrial.arena import (
     ArenaSettings,
     Comparison,
-    Estimate,
     Reason,
-    check_timing_options,
+    TimingFiles,
     compare_candidates,
-    estimate_text,
     read_problem,
 )
 from fairtrial.cli.audit_text import audit_option, summarize_audit
-from fairtrial.cli.event_text import print_event
 from fairtrial.cli.interrupts import run_interruptible
 from fairtrial.cli.output import (
     json_option,
-    note,
     print_json,
     print_wrapped,
     style,
     warn,
 )
+from fairtrial.cli.problem_commands import choose_emit, print_notes, unsandboxed_option
 from fairtrial.cli.timing_files import instructions_option, save_timings, timing_options
-from fairtrial.cli.timing_text import remark_lines, verdict_text
-from fairtrial.cli.verdict_text import LONGEST_NOTE, print_verdicts, shown_name
-from fairtrial.core import LabError, events, on_one_line
+from fairtrial.cli.timing_text import remark_lines
+from fairtrial.cli.verdict_text import print_verdicts, shown_name
+from fairtrial.core import LabError
 
 
 @click.command(
@@ -43,11 +40,7 @@ from fairtrial.core import LabError, events, on_one_line
 @click.argument("first", metavar="A")
 @click.argument("second", metavar="B")
 @json_option
-@click.option(
-    "--unsandboxed",
-    is_flag=True,
-    help="Run candidates without a sandbox where there is none, or where the problem says plain.",
-)
+@unsandboxed_option("candidates")
 @timing_options
 @instructions_option
 @audit_option
@@ -57,8 +50,7 @@ def command(
     second: str,
     as_json: bool,
     unsandboxed: bool,
-    samples: Path | None,
-    plot: Path | None,
+    timing_files: TimingFiles,
     instructions: bool,
     no_audit: bool,
 ) -> int:
@@ -68,28 +60,21 @@ def command(
     Exit code 0 means that both were judged, whatever came of it.
     """
     loaded, warnings = read_problem(problem)
-    check_timing_options(samples, plot, instructions=instructions)
+    timing_files.check(instructions=instructions)
     warn(warnings)
     settings = ArenaSettings(
         unsandboxed=unsandboxed,
         instructions=instructions,
         audit=not no_audit,
-        emit=events.ignore_event if as_json else print_event,
+        emit=choose_emit(as_json=as_json),
     )
-
-    def show_progress(sessions: int, estimate: Estimate | None) -> None:
-        if not as_json:
-            note(f"{sessions} sessions, {estimate_text(estimate)} ...")
-
-    work = partial(
-        compare_candidates, loaded, first, second, settings=settings, timed=show_progress
-    )
+    work = partial(compare_candidates, loaded, first, second, settings=settings)
     comparison = run_interruptible(work)
     if comparison.measurement is not None:
         measured = {
             f"{comparison.second.name} against {comparison.first.name}": comparison.measurement
         }
-        save_timings(measured, samples, plot, loaded.min_effect)
+        save_timings(timing_files, measured, loaded.min_effect)
     if as_json:
         print_json(comparison.as_dict())
     else:
@@ -110,11 +95,10 @@ def _print_comparison(comparison: Comparison) -> None:
         print_verdicts([comparison.first, comparison.second])
     else:
         measured = comparison.measurement
-        verdict = verdict_text(measured.verdict, measured.estimate)
+        verdict = measured.verdict_text
         click.echo(style(f"{names[0]} against {names[1]}: {verdict}", bold=True))
         for line in remark_lines(measured):
             click.echo(line)
     for text in summarize_audit(comparison.adequacy):
         print_wrapped(text)
-    for text in comparison.notes:
-        print_wrapped(f"note: {on_one_line(text, LONGEST_NOTE)}", "", "  ")
+    print_notes(comparison.notes)

@@ -14,9 +14,8 @@ from fairtrial.arena import (
     Candidate,
     CodeProblem,
     Evaluation,
-    check_timing_options,
+    TimingFiles,
     evaluate_candidates,
-    judgement_as_dict,
     read_candidates,
     read_problem,
 )
@@ -32,6 +31,7 @@ from fairtrial.cli.output import (
     shown_path,
     warn,
 )
+from fairtrial.cli.problem_commands import errors_name, unsandboxed_option
 from fairtrial.cli.timing_files import instructions_option, save_timings, timing_options
 from fairtrial.cli.verdict_text import print_evaluation, print_verdicts
 from fairtrial.core import FairtrialError, LabError, Mistake, StudyError
@@ -59,14 +59,11 @@ INTERRUPTED = 130
     is_flag=True,
     help="Leave the slots on disk, to look at: each holds the last candidate that was in it.",
 )
-@click.option(
-    "--unsandboxed",
-    is_flag=True,
-    help="Run candidates without a sandbox where there is none, or where the problem says plain.",
-)
+@unsandboxed_option("candidates")
 @click.option("--check-only", is_flag=True, help="Don't time candidates that pass their checks.")
 @click.option(
     "--each",
+    "times_each",
     is_flag=True,
     help="Time every candidate until something can be said of it; else the best is looked for.",
 )
@@ -82,9 +79,8 @@ def command(
     keep_slots: bool,
     unsandboxed: bool,
     check_only: bool,
-    each: bool,
-    samples: Path | None,
-    plot: Path | None,
+    times_each: bool,
+    timing_files: TimingFiles,
     instructions: bool,
     no_audit: bool,
     cold: bool,
@@ -104,20 +100,20 @@ def command(
     if instructions and check_only:
         message = "--instructions counts for candidates that are timed, and --check-only times none"
         raise StudyError(Mistake((), message, "leave one of them out"))
-    check_timing_options(samples, plot, instructions=instructions)
+    timing_files.check(instructions=instructions)
     warn(warnings)
     display = make_display([candidate.name for candidate in read], is_silent=as_json)
     settings = ArenaSettings(
         unsandboxed=unsandboxed,
         warm=not cold,
         keep_slots=keep_slots,
-        timing="none" if check_only else "each" if each else "race",
+        timing="none" if check_only else "each" if times_each else "race",
         instructions=instructions,
         audit=not no_audit,
         emit=display.receive,
     )
     try:
-        with display:
+        with errors_name(problem), display:
             evaluation = _evaluate(loaded, read, slots, settings)
     except (KeyboardInterrupt, FairtrialError, OSError) as error:
         if as_json and (display.judged or not isinstance(error, FairtrialError)):
@@ -125,8 +121,6 @@ def command(
         if display.judged:  # what is known is not lost
             print_verdicts(display.judged)
             note(display.state)
-        if isinstance(error, StudyError) and not error.source:
-            raise StudyError(error.mistakes, source=str(problem)) from None
         raise
     if as_json:
         print_json(evaluation.as_dict())
@@ -135,7 +129,7 @@ def command(
     if evaluation.kept is not None:
         note(f"the slots are in {shown_path(evaluation.kept)}; `fairtrial clean` removes them")
     try:  # after the verdicts, which a file that can't be written must not cost
-        save_timings(evaluation.measurements, samples, plot, loaded.min_effect)
+        save_timings(timing_files, evaluation.measurements, loaded.min_effect)
     except (FairtrialError, OSError) as error:
         if not as_json:
             raise
@@ -151,7 +145,7 @@ def command(
 def _print_known(error: BaseException, display: EvaluationProgress) -> int:
     """Print what was judged before an error as one JSON document; return the exit code."""
     message = str(error) or "interrupted"
-    known = [judgement_as_dict(judgement) for judgement in display.judged]
+    known = [judgement.as_dict() for judgement in display.judged]
     print_json({"ok": False, "error": message, "mistakes": [], "candidates": known})
     if isinstance(error, FairtrialError):
         return error.exit_code

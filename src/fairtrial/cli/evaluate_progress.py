@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from types import TracebackType
+from contextlib import AbstractContextManager
 from typing import Any, Self
 
 from fairtrial.arena import (
     CandidateJudged,
     CheckStarted,
-    Estimate,
     Judgement,
     TimingProgress,
-    estimate_text,
 )
 from fairtrial.cli.event_text import describe_event
 from fairtrial.cli.live_display import Canvas, CurrentActivity, can_draw
@@ -27,7 +25,7 @@ AROUND = 4
 """The lines of a terminal that rows of the table can't have: header, rule, state, cursor."""
 
 
-class EvaluationProgress:
+class EvaluationProgress(AbstractContextManager["EvaluationProgress"]):
     """Follows the events of an evaluation, and keeps the judgements; shows nothing."""
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -35,18 +33,10 @@ class EvaluationProgress:
         self._names = names
         self._places = {name: place for place, name in enumerate(names)}
         self._judged: dict[int, Judgement] = {}
-        self._timed: dict[int, tuple[int, Estimate | None]] = {}
+        self._timed: dict[int, TimingProgress] = {}
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        pass
+    def __exit__(self, *raised: object) -> None:
+        """End the display; there is none here."""
 
     @property
     def judged(self) -> list[Judgement]:
@@ -66,11 +56,9 @@ class EvaluationProgress:
         timed = list(self._timed.items())  # a copy: the table is drawn by another thread
         if not timed:
             return ""
-        place, (sessions, estimate) = timed[-1]
-        parts = [count(sessions, "session")] if sessions else []
-        parts += [estimate_text(estimate)] if estimate else []
+        place, progress = timed[-1]
         text = f"timing {shown_name(self._names[place])}"
-        text = f"{text}: {', '.join(parts)}" if parts else text
+        text = f"{text}: {progress.text}" if progress.text else text
         others = len(timed) - 1
         return f"{text} ({others} more in the race)" if others else text
 
@@ -79,7 +67,7 @@ class EvaluationProgress:
         if isinstance(event, CheckStarted):
             self.start_check(self._places[event.candidate_id])
         elif isinstance(event, TimingProgress):
-            self.show_timing(self._places[event.candidate_id], event.sessions, event.estimate)
+            self.show_timing(self._places[event.candidate_id], event)
         elif isinstance(event, CandidateJudged):
             self.judge(self._places[event.candidate_id], event.judgement)
         else:
@@ -91,10 +79,10 @@ class EvaluationProgress:
     def start_check(self, place: int) -> None:
         """Show that a candidate's checks begin."""
 
-    def show_timing(self, place: int, sessions: int, estimate: Estimate | None) -> None:
+    def show_timing(self, place: int, progress: TimingProgress) -> None:
         """Show a candidate's speed so far; called between sessions."""
         self._timed.pop(place, None)  # the latest is the last
-        self._timed[place] = sessions, estimate
+        self._timed[place] = progress
 
     def judge(self, place: int, judgement: Judgement) -> None:
         """Keep a candidate's judgement."""
@@ -112,9 +100,9 @@ class EvaluationLog(EvaluationProgress):
     def show_activity(self, event: events.Event) -> None:
         self._print(describe_event(event))
 
-    def show_timing(self, place: int, sessions: int, estimate: Estimate | None) -> None:
+    def show_timing(self, place: int, progress: TimingProgress) -> None:
         is_first = not self._timed
-        super().show_timing(place, sessions, estimate)
+        super().show_timing(place, progress)
         if is_first or time.monotonic() - self._printed_s >= LINES_S:
             self._print(self.timing)
 
@@ -142,20 +130,15 @@ class LiveTable(EvaluationProgress):
         self.canvas.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.canvas.__exit__(kind, error, trace)
+    def __exit__(self, *raised: object) -> None:
+        self.canvas.__exit__(*raised)
 
     def show_activity(self, event: events.Event) -> None:
         self._activity.receive(event)
 
-    def show_timing(self, place: int, sessions: int, estimate: Estimate | None) -> None:
+    def show_timing(self, place: int, progress: TimingProgress) -> None:
         self._activity.end()
-        super().show_timing(place, sessions, estimate)
+        super().show_timing(place, progress)
         self.canvas.touch()
 
     def start_check(self, place: int) -> None:
@@ -211,9 +194,9 @@ class LiveTable(EvaluationProgress):
         name = shown_name(self._names[place])
         timed = self._timed.get(place)
         if timed is not None:
-            sessions, estimate = timed
-            speed = estimate_text(estimate)
-            return Row(name, "timing", "so far", "", "bold", speed=speed, sessions=str(sessions))
+            speed = timed.estimate.text() if timed.estimate else ""
+            sessions = str(timed.sessions)
+            return Row(name, "timing", "so far", "", "bold", speed=speed, sessions=sessions)
         began = self._began.get(place)
         state = "waiting" if began is None else "checking"
         duration = "" if began is None else f"{time.monotonic() - began:.1f} s"

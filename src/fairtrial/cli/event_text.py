@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fairtrial.arena import SelfComparisonDone, TimingProgress
 from fairtrial.cli.output import note
 from fairtrial.core import events
 from fairtrial.sandbox import WAITING
@@ -24,18 +25,20 @@ _PHASES = {
 
 
 def describe_event(event: events.Event) -> str:
-    """Return the text of a phase, a wait or a remark; empty for events about candidates."""
+    """Return the text of a phase, a wait, a remark or progress of timing; empty for others."""
     if isinstance(event, events.PhaseStarted):
         return _PHASES[event.phase].format(event.candidate_id)
     if isinstance(event, events.HostWaitStarted):
         return WAITING.format(event.pid)
     if isinstance(event, events.HostWaitEnded):
         return "going on: the machine is free"
-    return event.text if isinstance(event, events.Remark) else ""
+    if isinstance(event, (events.Remark, TimingProgress, SelfComparisonDone)):
+        return event.text
+    return ""
 
 
 def print_event(event: events.Event) -> None:
-    """Print a phase or a wait on standard error, for commands without a display of their own."""
+    """Print an event's text on standard error, for commands without a display of their own."""
     text = describe_event(event)
     if text:
         note(f"{text} ...")

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Event, Thread
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from fairtrial.cli.event_text import describe_event
@@ -86,12 +85,7 @@ class Canvas:
         self._drawing.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self._ended.set()
         self._drawing.join()
         self._live.stop()

@@ -11,18 +11,8 @@ import click
 
 from fairtrial.arena import (
     CodeProblem,
-    WinnerBranch,
-    apply_to_tree,
-    as_message,
-    can_time,
-    check_branch,
-    estimate_text,
-    find_top,
-    put_on_branch,
-    read_problem,
+    Delivery,
     require_editable_files,
-    timing_rules,
-    write_patch,
 )
 from fairtrial.cli.interrupts import run_interruptible
 from fairtrial.cli.optimize_errors import explain_failure, refer_to_flags
@@ -38,16 +28,13 @@ from fairtrial.cli.output import (
     style,
     warn,
 )
-from fairtrial.cli.timing_text import rough_seconds
-from fairtrial.cli.verdict_text import LONGEST_NOTE
-from fairtrial.core import Mistake, StudyError, atomic_write, events, on_one_line
-from fairtrial.optimize import MOST_CONTENDERS, OptimizationResult, Optimizer
+from fairtrial.cli.problem_commands import load_with_warnings, print_notes
+from fairtrial.core import Mistake, StudyError, events
+from fairtrial.optimize import OptimizationResult, Optimizer
 from fairtrial.sandbox import find_sandbox
 from fairtrial.study import RunResult, RunStatus, Study, runner
 
-PATCH, EXPLANATION = "best.patch", "best.md"
 KEPT = "what was answered and judged is kept: the same command goes on where it was"
-MOST_MISSING = 3
 
 
 @click.command(
@@ -77,8 +64,7 @@ def command(
     with an explanation. Stopped in whatever way, the same command goes on where it was; nothing is
     asked for, judged or paid for twice.
     """
-    loaded, doubts = read_problem(problem)
-    warn(doubts)
+    loaded = load_with_warnings(problem)
     options = get_options(given)
     optimizer = _make_optimizer(options, loaded)
     _refuse_early(problem, loaded, branch, optimizer.unsandboxed)
@@ -86,7 +72,7 @@ def command(
     default = Path("artifacts") / study.study_id
     delivers = applies or branch is not None
     folder = choose_folder(output, default, study, loaded, delivers=delivers)
-    emit, display = make_display(_estimate(loaded, optimizer.max_candidates), is_silent=as_json)
+    emit, display = make_display(optimizer.describe_duration(loaded), is_silent=as_json)
     with display:
         run_result, is_new = _run(study, optimizer, folder, emit)
     if run_result.status != RunStatus.SUCCESS:
@@ -97,7 +83,10 @@ def command(
         return error.exit_code
     result = OptimizationResult.from_output(run_result.outputs)
     assert result is not None, "the outputs of the agent `optimize` are those of an optimization"
-    done = _deliver(result, loaded, folder, branch, applies)
+    delivery = None
+    if result.edits is not None:
+        delivery = Delivery(loaded, result.edits, result.explanation, result.estimate, folder)
+    done = _deliver(delivery, branch, applies)
     if as_json:
         facts = {name: value for name, value in result.to_output().items() if name != "edits"}
         print_json({"ok": True, "output_dir": str(folder), "is_new": is_new, **facts, "done": done})
@@ -105,9 +94,8 @@ def command(
     if not is_new:
         then = "for the project as it was then" if is_outdated(folder, loaded) else "and done with"
         note(f"found earlier, {then}; to look again, name a new --output")
-        for text in result.notes:
-            print_wrapped(f"note: {on_one_line(text, LONGEST_NOTE)}", "", "  ")
-    _print(result, folder, done, delivers=delivers)
+        print_notes(result.notes)
+    _print(result, delivery, done, delivers=delivers)
     return 0
 
 
@@ -151,86 +139,44 @@ def _run(
 
 def _refuse_early(path: Path, problem: CodeProblem, branch: str | None, unsandboxed: bool) -> None:
     """Raise an error for what would fail in the end, before any work."""
-    if not can_time(problem):
+    if not problem.can_time:
         message = "is empty, and no check runs pytest: nothing can be timed"
         hint = "name a call with inputs, or a command"
         raise StudyError(Mistake(("bench",), message, hint), source=str(path))
     require_editable_files(problem, str(path))
     find_sandbox(problem.sandbox, unsandboxed=unsandboxed)
     if branch is not None:
-        top = run_interruptible(partial(find_top, problem.folder / problem.repo))
-        run_interruptible(partial(check_branch, top, branch))
+        run_interruptible(partial(Delivery.check_branch, problem, branch))
 
 
-def _deliver(
-    result: OptimizationResult,
-    problem: CodeProblem,
-    folder: Path,
-    branch: str | None,
-    applies: bool,
-) -> list[str]:
+def _deliver(delivery: Delivery | None, branch: str | None, applies: bool) -> list[str]:
     """Write the winner to files, and to the branch or project on request; return what was done."""
-    if result.edits is None:
+    if delivery is None:
         return []
-    edits = result.edits
-    write_patch(folder / PATCH, edits.patch)
-    with atomic_write(folder / EXPLANATION) as file:
-        file.write(result.explanation)
+    delivery.write_files()
     done = []
-    top = run_interruptible(partial(find_top, problem.folder / problem.repo))
     if applies:
-        done += run_interruptible(partial(apply_to_tree, top, edits, folder / PATCH)).describe()
+        done += run_interruptible(delivery.apply)
     if branch is not None:
-        ratio = estimate_text(result.estimate).partition(" ")[0]
-        title = f"{problem.problem_id}: {ratio} as fast"
-        message = f"{title}\n\n{as_message(result.explanation)}"
-        branched = run_interruptible(partial(put_on_branch, top, branch, edits, message))
-        done.append(f"branch {branched.branch} is at {branched.commit[:12]}")
-        if branched.merged:
-            files = ", ".join(branched.merged)
-            done.append(f"your uncommitted changes of {files} are not on it: that was not measured")
-        done += _list_missing(branched, top, folder)
+        done += run_interruptible(partial(delivery.put_on_branch, branch))
     return done
 
 
-def _list_missing(branched: WinnerBranch, top: Path, folder: Path) -> list[str]:
-    """Return a line on files that were judged and aren't on the branch, without our own results."""
-    results = folder.resolve()
-    files = [
-        path for path in branched.missing if not (top / path).resolve().is_relative_to(results)
-    ]
-    if not files:
-        return []
-    shown = ", ".join(files[:MOST_MISSING])
-    more = f" and {len(files) - MOST_MISSING:,} more" if len(files) > MOST_MISSING else ""
-    return [f"not committed, so not on it either: {shown}{more}"]
-
-
-def _estimate(problem: CodeProblem, candidates: int) -> str:
-    timed = candidates + min(MOST_CONTENDERS, candidates)  # the best are measured again
-    most_s = timed * timing_rules(problem).budget_s
-    text = "one candidate; timing it twice"
-    if candidates > 1:
-        text = f"up to {candidates} candidates; timing them, and the best again,"
-    return f"{text} takes {rough_seconds(most_s)} at most, and mostly far less"
-
-
 def _print(
-    result: OptimizationResult, folder: Path, done: Sequence[str], *, delivers: bool
+    result: OptimizationResult, delivery: Delivery | None, done: Sequence[str], *, delivers: bool
 ) -> None:
     """Print the result; `delivers`: whether a branch or changed files were asked for."""
     counts = f"{result.candidates} judged, {result.passed} passed their checks"
     if result.unjudged:
         counts += f", {result.unjudged} could not be judged, through no fault of theirs"
     print_wrapped(f"{counts}; why it ended: {result.why_over}")
-    if result.edits is None:
+    if delivery is None:
         click.echo(style("None is worth taking.", bold=True))
         if delivers:
             click.echo("No branch was made, and no file was changed.")
     else:
-        ratio = estimate_text(result.estimate)
-        click.echo(style(f"The best is {result.best}: {ratio}", bold=True))
-        click.echo(f"patch:       {shown_path(folder / PATCH)}")
-        click.echo(f"explanation: {shown_path(folder / EXPLANATION)}")
+        click.echo(style(f"The best is {result.best}: {result.speed_text}", bold=True))
+        click.echo(f"patch:       {shown_path(delivery.patch)}")
+        click.echo(f"explanation: {shown_path(delivery.description)}")
     for text in done:
         click.echo(text)

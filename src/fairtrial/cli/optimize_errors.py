@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fairtrial.core import FairtrialError, LabError, MisfitError, Mistake, PluginError, StudyError
-from fairtrial.optimize import Optimizer, list_flags
+from fairtrial.optimize import Optimizer
 
 _PLACE = re.compile(r"[a-z_]+(?:[.\[][\w\]]+)*")
 
@@ -31,7 +31,7 @@ def refer_to_flags(mistake: Mistake, proposer: str) -> Mistake:
         return replace(mistake, path=(f"--agent {proposer} --option {rest[0]}", *rest[1:]))
     if first == "proposer_options":
         return replace(mistake, path=(f"--agent {proposer}",))
-    flags = list_flags(Optimizer)
+    flags = Optimizer.list_flags()
     return replace(mistake, path=(flags[first][1].name,)) if first in flags else mistake
 
 

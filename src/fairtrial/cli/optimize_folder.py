@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-from fairtrial.arena import CodeProblem, take_snapshot
+from fairtrial.arena import CodeProblem, compute_tree
 from fairtrial.cli.interrupts import run_interruptible
 from fairtrial.cli.optimize_study import AGENT, PLUGIN, PROPOSER_OPTIONS, find_problem
 from fairtrial.core import LedgerError, Mistake, StudyError, on_one_line
-from fairtrial.optimize import OptimizationResult, modernize_options, problem_fingerprint
+from fairtrial.optimize import OptimizationResult, Optimizer
 from fairtrial.study import RunStatus, Study, ledger, open_results
 
 
@@ -128,7 +127,7 @@ def _modernize(agents: Mapping[str, Any], *, only_proposer: bool = False) -> dic
     agent = agents[AGENT]
     options = {
         name: value
-        for name, value in modernize_options(agent["options"]).items()
+        for name, value in Optimizer.modernize_options(agent["options"]).items()
         if name in PROPOSER_OPTIONS or not only_proposer
     }
     return {AGENT: {**agent, "use": PLUGIN, "options": options}}
@@ -154,16 +153,9 @@ def is_outdated(folder: Path, problem: CodeProblem) -> bool:
 
 def _is_for_another_problem(content: _FolderContent, problem: CodeProblem) -> bool:
     result = content.result
-    return result is not None and result.problem != problem_fingerprint(problem)
+    return result is not None and not result.is_for(problem)
 
 
 def _is_for_another_base(content: _FolderContent, problem: CodeProblem) -> bool:
     result = content.result
-    return result is not None and result.tree != run_interruptible(partial(_compute_tree, problem))
-
-
-async def _compute_tree(problem: CodeProblem) -> str:
-    with TemporaryDirectory(prefix="fairtrial-tree-") as home:
-        folder = problem.folder / problem.repo
-        snapshot = await take_snapshot(folder, Path(home), largest_mb=problem.largest_mb)
-        return snapshot.tree
+    return result is not None and result.tree != run_interruptible(partial(compute_tree, problem))

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from fairtrial.arena import CandidateJudged, CheckStarted, TimingProgress, estimate_text
+from fairtrial.arena import CandidateJudged, CheckStarted, TimingProgress
 from fairtrial.cli.event_text import describe_event
 from fairtrial.cli.live_display import Canvas, CurrentActivity, can_draw
 from fairtrial.cli.output import count, fold, style
-from fairtrial.cli.timing_text import COLORS, verdict_text
+from fairtrial.cli.timing_text import COLORS
 from fairtrial.core import events, on_one_line
 from fairtrial.optimize import (
     CandidateDropped,
@@ -98,25 +98,24 @@ class ProgressLog:
 
     def _log_timing(self, event: TimingProgress) -> None:
         if event.sessions:
-            self.print(f"{event.candidate_id}  timed: {_describe_timing(event)}")
+            self.print(f"{event.candidate_id}  timed: {event.text}")
 
     def _log_judged(self, event: CandidateJudged) -> None:
         id, judgement = event.candidate_id, event.judgement
         rejection, measured = judgement.rejection, judgement.measurement
         color = COLORS[judgement.verdict]
         if rejection is not None:
-            reason = f"{rejection.reason.value}: {rejection.message}"
-            self.print(f"{id}  {judgement.verdict.value}: {reason}", color)
+            self.print(f"{id}  {judgement.verdict.value}: {rejection}", color)
             return
         estimate = measured.estimate if measured else None
-        text = verdict_text(judgement.verdict, estimate)
+        text = judgement.verdict_text
         if measured and estimate is None:  # its notes explain why there is no estimate
             text = ": ".join([text, *measured.notes[:1]])
         self.print(f"{id}  {text}", color)
         if not (measured and measured.adopt and estimate):
             return
         if self.best is None or estimate.low > self.best[0]:
-            self.best = (estimate.low, f"{id}, {estimate_text(estimate)}")
+            self.best = (estimate.low, f"{id}, {estimate.text()}")
             self.print(f"best so far: {self.best[1]}", color)
 
     def print_intro(self, text: str) -> None:
@@ -193,7 +192,7 @@ class LiveProgress(ProgressLog):
 
     def _show_timing(self, event: TimingProgress) -> None:
         self.waiting.pop(event.candidate_id, None)
-        figures = _describe_timing(event)
+        figures = event.text
         self.timed = f"{event.candidate_id}: {figures}" if figures else event.candidate_id
         if event.sessions:
             self.canvas.touch()
@@ -248,12 +247,6 @@ class LiveProgress(ProgressLog):
         parts.append(f"best: {self.best[1]}" if self.best else "none is faster yet")
         parts += [f"{self.same} the same as others"] if self.same else []
         return [*parts, *_describe_tokens(self.spent)]
-
-
-def _describe_timing(event: TimingProgress) -> str:
-    parts = [count(event.sessions, "session")] if event.sessions else []
-    parts += [estimate_text(event.estimate)] if event.estimate else []
-    return ", ".join(parts)
 
 
 def _list_ids(ids: dict[str, None]) -> str:

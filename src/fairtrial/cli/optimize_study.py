@@ -35,7 +35,7 @@ PROPOSER_OPTIONS = ("proposer", "proposer_options")
 
 
 def _list_flags() -> dict[str, tuple[Field[Any], OptionFlag]]:
-    return optimize.list_flags(optimize.Optimizer)
+    return optimize.Optimizer.list_flags()
 
 
 def optimizer_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -141,7 +141,7 @@ def find_problem(study: Study) -> tuple[str, ProblemBinding] | None:
 
 def spell_flags(study: Study) -> Iterator[str]:
     """Yield the command-line options that a study of `fairtrial optimize` was made with."""
-    given = optimize.modernize_options(study.agents[AGENT].options)
+    given = optimize.Optimizer.modernize_options(study.agents[AGENT].options)
     for name, (option, flag) in _list_flags().items():
         value = given.get(name, option.default)
         is_proposer = name == "proposer" and value is not None

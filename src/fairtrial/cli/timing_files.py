@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import click
 
-from fairtrial.arena import Measurement, write_timing_files
+from fairtrial.arena import Measurement, TimingFiles
 from fairtrial.cli.output import note, shown_path
 
 
 def timing_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options ``--samples`` and ``--plot`` to a command."""
+    """Add the options ``--samples`` and ``--plot`` to a command, which gets `TimingFiles`."""
     samples = click.option(
         "--samples",
         type=click.Path(path_type=Path, dir_okay=False),
@@ -26,7 +27,12 @@ def timing_options(command: Callable[..., Any]) -> Callable[..., Any]:
         metavar="FILE",
         help="Draw the intervals: .png or .svg.",
     )
-    return samples(plot(command))
+
+    @wraps(command)
+    def with_files(*args: Any, samples: Path | None, plot: Path | None, **kwargs: Any) -> Any:
+        return command(*args, timing_files=TimingFiles(samples, plot), **kwargs)
+
+    return samples(plot(with_files))
 
 
 def instructions_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -40,18 +46,14 @@ def instructions_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def save_timings(
-    measurements: Mapping[str, Measurement],
-    samples: Path | None,
-    plot: Path | None,
-    min_effect: float,
+    files: TimingFiles, measurements: Mapping[str, Measurement], min_effect: float
 ) -> None:
     """Write the requested files, and print notes on them."""
-    if samples is not None:
-        written = write_timing_files(measurements, samples=samples)
-        note(f"{written.samples:,} samples are in {shown_path(samples)}")
-    if plot is not None:
-        written = write_timing_files(measurements, plot=plot, min_effect=min_effect)
-        if written.has_plot:
-            note(f"the intervals are in {shown_path(plot)}")
+    if files.samples is not None:
+        number = files.write_samples(measurements)
+        note(f"{number:,} samples are in {shown_path(files.samples)}")
+    if files.plot is not None:
+        if files.draw_plot(measurements, min_effect):
+            note(f"the intervals are in {shown_path(files.plot)}")
         else:
             note("nothing was timed: there are no intervals to draw")

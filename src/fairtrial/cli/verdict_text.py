@@ -18,25 +18,19 @@ from fairtrial.arena import (
     Judgement,
     Rejection,
     Verdict,
-    estimate_text,
-    point_text,
 )
 from fairtrial.cli.audit_text import summarize_audit
 from fairtrial.cli.output import count, fold, print_wrapped, style
+from fairtrial.cli.problem_commands import print_notes
 from fairtrial.cli.table import cut_cell
-from fairtrial.cli.timing_text import (
-    COLORS,
-    print_measurement,
-    replicates,
-    timed_memory_mb,
-)
+from fairtrial.cli.timing_text import COLORS, print_measurement
 from fairtrial.cli.verdict_rows import Row, lay_out
 from fairtrial.core import on_one_line
 
 MOST_FAILURES = 3
 MOST_LINES = 8
 """How many failures and lines of each rejection are shown; --json prints more."""
-LONGEST_NAME, LONGEST_WHY, LONGEST_PART, LONGEST_NOTE = 40, 400, 1_000, 2_000
+LONGEST_NAME, LONGEST_WHY, LONGEST_PART = 40, 400, 1_000
 MOST_CHOSEN = 5
 LEAST_IDLE_S = 0.1
 INNERMOST_FIRST = "(most recent call first)"
@@ -54,11 +48,11 @@ def make_row(judgement: Judgement) -> Row:
     )
     peak_mb, timed = judgement.peak_rss_mb, judgement.measurement
     if timed is not None:
-        peak_mb = max(peak_mb, timed_memory_mb(timed))
+        peak_mb = max(peak_mb, timed.peak_rss_mb)
         row = replace(
             row,
-            speed=estimate_text(timed.estimate),
-            sessions=str(replicates(timed)),
+            speed=timed.speed_text,
+            sessions=str(timed.session_count),
             timing="" if judgement.duplicate_of else f"{timed.seconds:.1f} s",
         )
     return replace(row, memory=f"{peak_mb:,.0f} MB") if peak_mb else row
@@ -78,7 +72,7 @@ def _explain(judgement: Judgement) -> str:
         parts.append(f"{'the best' if timed.adopt else 'led the race'}, measured again")
     if judgement.rejection is not None:
         reason, message = judgement.rejection.reason.value, judgement.rejection.message
-        parts.append(message if message.startswith(reason) else f"{reason}: {message}")
+        parts.append(message if message.startswith(reason) else str(judgement.rejection))
     else:
         parts.append(f"basis: {judgement.basis.value}")
     if judgement.not_exercised:
@@ -117,8 +111,7 @@ def print_evaluation(evaluation: Evaluation) -> None:
         click.echo()
     for text in (*_summarize(evaluation), *summarize_audit(evaluation.adequacy)):
         print_wrapped(text)
-    for text in evaluation.notes:
-        print_wrapped(f"note: {on_one_line(text, LONGEST_NOTE)}", "", "  ")
+    print_notes(evaluation.notes)
 
 
 def _print_details(name: str, rejection: Rejection) -> None:
@@ -207,7 +200,7 @@ def _summarize_timing(judgements: Sequence[Judgement]) -> Iterator[str]:
         return
     chosen = sorted(
         (
-            (measured.is_confirmed, estimate.ratio, f"{shown_name(name)} ({point_text(estimate)})")
+            (measured.is_confirmed, estimate.ratio, f"{shown_name(name)} ({estimate.ratio_text()})")
             for name, measured in timed
             if measured.adopt and (estimate := measured.estimate)
         ),

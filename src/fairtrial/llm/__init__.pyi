@@ -1,26 +1,15 @@
 """The names of `fairtrial.llm`; `_facade.attach` reads them from here."""
 
 from fairtrial.llm.client import (
+    ChatClient as ChatClient,
     RequestLog as RequestLog,
     RequestRefused as RequestRefused,
-    read_logged_answer as read_logged_answer,
-    send_chat_request as send_chat_request,
 )
-from fairtrial.llm.dialect import (
-    TOKEN_LIMIT_FIELDS as TOKEN_LIMIT_FIELDS,
-    Dialect as Dialect,
-    TokensField as TokensField,
-)
-from fairtrial.llm.endpoint import (
-    Endpoint as Endpoint,
+from fairtrial.llm.options import (
+    ChatOptions as ChatOptions,
 )
 from fairtrial.llm.prices import (
-    PRICES as PRICES,
-    PRICES_DATE as PRICES_DATE,
-    Price as Price,
-    cost_usd as cost_usd,
-    find_price as find_price,
-    price_mistakes as price_mistakes,
+    describe_price_date as describe_price_date,
 )
 from fairtrial.llm.responses import (
     ChatAnswer as ChatAnswer,

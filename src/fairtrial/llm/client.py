@@ -1,4 +1,4 @@
-"""Requests to a chat-completions endpoint, with retries and a log of all attempts.
+"""The client for chat-completions endpoints, with retries and a log of all attempts.
 
 The key is sent in one header to one address. Redirects are not followed, and proxies are used only
 for encrypted connections, so that no other host sees it. Responses are redacted before they are
@@ -7,9 +7,11 @@ logged or shown.
 
 from __future__ import annotations
 
+import functools
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -17,6 +19,7 @@ from urllib.parse import urlsplit
 from fairtrial.core import LabError, on_one_line
 from fairtrial.llm.dialect import Dialect, hint_unsupported
 from fairtrial.llm.endpoint import MAX_REASON_CHARS, Endpoint, open_client
+from fairtrial.llm.options import ChatOptions, Message
 from fairtrial.llm.responses import (
     MAX_RESPONSE_BYTES,
     AttemptError,
@@ -25,7 +28,7 @@ from fairtrial.llm.responses import (
     read_error,
     read_response_body,
 )
-from fairtrial.llm.secret import redact_all
+from fairtrial.llm.secret import Secret, redact_all
 
 if TYPE_CHECKING:
     import httpx
@@ -44,54 +47,115 @@ class RequestLog:
     entries: list[Mapping[str, Any]] = field(default_factory=list)
     has_lost_answers: bool = False
 
+    def read_last_answer(self) -> ChatAnswer | None:
+        """Return the answer in the last entry; None if it has none that can be read."""
+        try:
+            last = self.entries[-1]
+            usage = last["usage"]
+            return ChatAnswer(
+                last["response"],
+                last["finish_reason"],
+                last.get("refusal", ""),
+                last["model"],
+                usage["prompt_tokens"],
+                usage["completion_tokens"],
+            )
+        except (IndexError, KeyError, TypeError):
+            return None
+
 
 class RequestRefused(Exception):  # noqa: N818 - a valid result of a request
     """The endpoint refuses to answer this request, but may answer others."""
 
 
-async def send_chat_request(
-    endpoint: Endpoint, body: Mapping[str, Any], seed: int, log: RequestLog, dialect: Dialect
-) -> ChatAnswer:
-    """Send a request, retry it as needed, and return the answer.
+class ChatClient:
+    """Asks one model behind a chat-completions endpoint; safe for concurrent callers.
 
-    body: the JSON body, with `max_tokens` as the name of the answer's limit
-    seed: seeds the random part of the waits between attempts
-    log: gets an entry for every attempt
-    dialect: renames fields of the body, and is updated where the endpoint asks for another name
-
-    Raises `RequestRefused` if the endpoint refuses this request, and `LabError` if it can't be
-    reached, rejects the key, or gives no complete answer.
+    Give the client of one event loop to all callers there: it limits how many requests are under
+    way at once, and remembers which fields the endpoint understands.
     """
-    import anyio
 
-    rng = random.Random(seed)
-    attempt, wait_s = 1, 0.0
-    details: dict[str, Any] | None = None
-    async with open_client(endpoint) as client:
-        # A hook runs before httpx parses the redirect's target, which it may fail to do.
-        client.event_hooks = {"response": [_refuse_redirect]}
-        while True:
-            await anyio.sleep(wait_s)
-            started, sent = time.monotonic(), dialect.translate(body)
-            if details is None:
-                details = {"request": redact_all(sent, endpoint.secret.redact)}
-            outcome = await _attempt(client, endpoint, sent)
-            times = {"waited_s": wait_s, "seconds": time.monotonic() - started}
-            entry = _make_log_entry(endpoint, outcome)
-            log.entries.append({"attempt": attempt, **times, **details, **entry})
-            if isinstance(outcome, ChatAnswer):
-                return outcome
-            log.has_lost_answers |= outcome.is_paid
-            if dialect.adapt_to(outcome, sent):
-                # Counts as the same attempt: the endpoint was not busy, and nothing was paid for.
-                wait_s, details = 0.0, {"tokens_field": dialect.field}
-                continue
-            if outcome.is_refusal:
-                raise RequestRefused(_explain_failure(endpoint, outcome, attempt, log))
-            if not outcome.is_retryable or attempt > endpoint.retries:
-                raise LabError(_explain_failure(endpoint, outcome, attempt, log))
-            wait_s, details = endpoint.wait_before(attempt - 1, outcome.wait_s, rng), {}
-            attempt += 1
+    def __init__(self, options: ChatOptions) -> None:
+        """Make a client; raise `LabError` if the key is missing in the environment.
+
+        options: address, key, retries, prices, and what is sent
+        """
+        import anyio
+
+        self.options = options
+        self.endpoint = options.make_endpoint()
+        self._dialect = Dialect.from_option(options.tokens_field)
+        self._seats = anyio.Semaphore(options.most_at_once)
+
+    @classmethod
+    def of_event_loop(cls, options: ChatOptions) -> ChatClient:
+        """Return the client that all requests with these options share in this event loop."""
+        clients: dict[int, ChatClient] | None = _clients().get(None)
+        if clients is None:
+            clients = {}
+            _clients().set(clients)
+        if id(options) not in clients:  # the client keeps them, so that no others get their id
+            clients[id(options)] = cls(options)
+        return clients[id(options)]
+
+    @property
+    def secret(self) -> Secret:
+        """The key."""
+        return self.endpoint.secret
+
+    @asynccontextmanager
+    async def seat(self) -> AsyncIterator[None]:
+        """Wait until one more conversation may be under way, for the duration of the block."""
+        async with self._seats:
+            yield
+
+    async def ask(self, messages: Sequence[Message], *, seed: int, log: RequestLog) -> ChatAnswer:
+        """Send messages, retry as needed, and return the model's answer.
+
+        seed: seeds the random part of the waits between attempts
+        log: gets an entry for every attempt
+
+        Raises `RequestRefused` if the endpoint refuses this request, and `LabError` if it can't be
+        reached, rejects the key, or gives no complete answer.
+        """
+        import anyio
+
+        endpoint, dialect, body = self.endpoint, self._dialect, self.options.make_body(messages)
+        rng = random.Random(seed)
+        attempt, wait_s = 1, 0.0
+        details: dict[str, Any] | None = None
+        async with open_client(endpoint) as client:
+            # A hook runs before httpx parses the redirect's target, which it may fail to do.
+            client.event_hooks = {"response": [_refuse_redirect]}
+            while True:
+                await anyio.sleep(wait_s)
+                started, sent = time.monotonic(), dialect.translate(body)
+                if details is None:
+                    details = {"request": redact_all(sent, endpoint.secret.redact)}
+                outcome = await _attempt(client, endpoint, sent)
+                times = {"waited_s": wait_s, "seconds": time.monotonic() - started}
+                entry = _make_log_entry(endpoint, outcome)
+                log.entries.append({"attempt": attempt, **times, **details, **entry})
+                if isinstance(outcome, ChatAnswer):
+                    return outcome
+                log.has_lost_answers |= outcome.is_paid
+                if dialect.adapt_to(outcome, sent):
+                    # The same attempt: the endpoint was not busy, and nothing was paid for.
+                    wait_s, details = 0.0, {"tokens_field": dialect.field}
+                    continue
+                if outcome.is_refusal:
+                    raise RequestRefused(_explain_failure(endpoint, outcome, attempt, log))
+                if not outcome.is_retryable or attempt > endpoint.retries:
+                    raise LabError(_explain_failure(endpoint, outcome, attempt, log))
+                wait_s, details = endpoint.wait_before(attempt - 1, outcome.wait_s, rng), {}
+                attempt += 1
+
+
+@functools.cache
+def _clients() -> Any:
+    from anyio.lowlevel import RunVar
+
+    return RunVar[Any]("fairtrial chat clients")
 
 
 def _make_log_entry(endpoint: Endpoint, outcome: ChatAnswer | AttemptError) -> dict[str, Any]:
@@ -107,23 +171,6 @@ def _make_log_entry(endpoint: Endpoint, outcome: ChatAnswer | AttemptError) -> d
     response = {"response": redact(outcome.text), "finish_reason": redact(outcome.finish)}
     refusal = {"refusal": redact(outcome.refusal)} if outcome.refusal else {}
     return {"status": 200, **response, **refusal, "model": redact(outcome.model), "usage": usage}
-
-
-def read_logged_answer(entries: Sequence[Mapping[str, Any]]) -> ChatAnswer | None:
-    """Return the answer in the last entry of a log; None if it has none that can be read."""
-    try:
-        last = entries[-1]
-        usage = last["usage"]
-        return ChatAnswer(
-            last["response"],
-            last["finish_reason"],
-            last.get("refusal", ""),
-            last["model"],
-            usage["prompt_tokens"],
-            usage["completion_tokens"],
-        )
-    except (IndexError, KeyError, TypeError):
-        return None
 
 
 def _explain_failure(

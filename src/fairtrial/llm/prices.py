@@ -55,6 +55,11 @@ def find_price(model: str, given: Mapping[str, Price]) -> Price | None:
     return given.get(model, PRICES.get(model))
 
 
+def describe_price_date(model: str) -> str:
+    """Return ` (prices of DATE)` for a model with a list price; an empty text for others."""
+    return f" (prices of {PRICES_DATE})" if model in PRICES else ""
+
+
 def cost_usd(
     price: Price | None, prompt_tokens: int | None, completion_tokens: int | None
 ) -> float | None:

@@ -1,8 +1,5 @@
 """The names of `fairtrial.optimize`; `_facade.attach` reads them from here."""
 
-from fairtrial.optimize.confirmation import (
-    MOST_CONTENDERS as MOST_CONTENDERS,
-)
 from fairtrial.optimize.events import (
     CandidateDropped as CandidateDropped,
     CandidateEntered as CandidateEntered,
@@ -11,16 +8,11 @@ from fairtrial.optimize.events import (
     ProposalRequested as ProposalRequested,
     RequestWithdrawn as RequestWithdrawn,
 )
-from fairtrial.optimize.journal import (
-    problem_fingerprint as problem_fingerprint,
-)
 from fairtrial.optimize.optimizer import (
     Optimizer as Optimizer,
-    modernize_options as modernize_options,
 )
 from fairtrial.optimize.option_flags import (
     OptionFlag as OptionFlag,
-    list_flags as list_flags,
 )
 from fairtrial.optimize.proposals import (
     Brief as Brief,

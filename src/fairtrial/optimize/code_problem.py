@@ -21,7 +21,6 @@ from fairtrial.arena import (
     Verdict,
     judge_candidates,
     load_problem,
-    problem_identity,
     require_editable_files,
 )
 from fairtrial.core import (
@@ -161,7 +160,7 @@ class BoundCode(problems.ProblemHooks):
 
     def fingerprint(self) -> Mapping[str, Any]:
         """Return the content of the problem's file, which the study only names."""
-        return problem_identity(self.code)
+        return self.code.identity()
 
     def progress_remark(self) -> Callable[[], str]:
         """Return a function that says which other process times on this machine, if one does."""

@@ -9,12 +9,10 @@ from fairtrial.arena import (
     Arena,
     Bench,
     Estimate,
+    FileEdits,
     Judgement,
     Measurement,
     Reason,
-    TimingProgress,
-    WinnerEvidence,
-    estimate_text,
     gather_evidence,
     recheck,
     time_candidate,
@@ -36,22 +34,15 @@ class Winner:
     """The confirmed best candidate.
 
     id: its id in the tree
-    evidence: the evidence for it
+    edits: its changes
+    estimate: its speed relative to the base, by fresh sessions alone
+    explanation: its description for a pull request, in Markdown
     """
 
     id: str
-    evidence: WinnerEvidence
-
-    @property
-    def estimate(self) -> Estimate:
-        """Its speed relative to the base, by fresh sessions alone."""
-        assert self.evidence.measurement.estimate is not None
-        return self.evidence.measurement.estimate
-
-    @property
-    def explanation(self) -> str:
-        """Its description for a pull request."""
-        return self.evidence.explain()
+    edits: FileEdits
+    estimate: Estimate
+    explanation: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +78,20 @@ async def confirm_winner(
             if rejection is None or rejection.reason == Reason.EVALUATOR:
                 doubts = () if rejection is None else (rejection.message,)
                 emit(events.PhaseStarted(events.Phase.PROFILE, entry.id))
-                evidence = await _gather_evidence(scheduler, arena, entry, measured, doubts)
                 losers = (f"{id} looked better, and is out: {why}" for id, why in dropped.items())
-                evidence = replace(evidence, notes=(*doubts, *_describe_audit(arena), *losers))
-                return Confirmation(Winner(entry.id, evidence), dropped)
+                evidence = await gather_evidence(
+                    arena,
+                    scheduler.candidates[entry.id],
+                    scheduler.changes[entry.id],
+                    scheduler.judgements[entry.digest],
+                    measured,
+                    name=entry.name,
+                    is_rechecked=not doubts,
+                    notes=(*doubts, *_describe_audit(arena), *losers),
+                )
+                assert measured.estimate is not None, "only a candidate with an estimate is adopted"
+                winner = Winner(entry.id, evidence.edits, measured.estimate, evidence.explain())
+                return Confirmation(winner, dropped)
             dropped[entry.id] = f"on inputs that nobody has seen, {rejection.message}"
         else:
             dropped[entry.id] = measured
@@ -129,12 +130,8 @@ async def _measure_again(
     Raise a `LabError` if it can't be measured: that says nothing about this candidate or the next.
     """
     emit(events.PhaseStarted(events.Phase.CONFIRMATION, entry.id))
-
-    def report(label: str, sessions: int, estimate: Estimate | None) -> None:
-        emit(TimingProgress(entry.id, sessions, estimate))
-
     changes = scheduler.changes[entry.id]
-    result = await time_candidate(arena, bench, entry.id, changes, label="final", watcher=report)
+    result = await time_candidate(arena, bench, entry.id, changes, label="final", emit=emit)
     if isinstance(result, Measurement):
         return replace(result, is_confirmed=True) if result.adopt else _describe_fresh(result)
     if result.reason == Reason.EVALUATOR:
@@ -144,28 +141,9 @@ async def _measure_again(
 
 def _describe_fresh(measured: Measurement) -> str:
     """Return why fresh sessions don't confirm a candidate."""
-    figures = estimate_text(measured.estimate) or "not measured long enough to say"
+    figures = measured.speed_text or "not measured long enough to say"
     doubts = f", but: {'; '.join(measured.vetoes)}" if measured.vetoes else ""
     return f"measured again, in fresh sessions, it is {measured.verdict.value}, {figures}{doubts}"
-
-
-async def _gather_evidence(
-    scheduler: Scheduler,
-    arena: Arena,
-    entry: CandidateEntry,
-    measured: Measurement,
-    doubts: tuple[str, ...],
-) -> WinnerEvidence:
-    """Return the evidence for the winner; without coverage or profile if these fail."""
-    return await gather_evidence(
-        arena,
-        scheduler.candidates[entry.id],
-        scheduler.changes[entry.id],
-        scheduler.judgements[entry.digest],
-        measured,
-        name=entry.name,
-        is_rechecked=not doubts,
-    )
 
 
 def make_result(scheduler: Scheduler, confirmation: Confirmation) -> OptimizationResult:
@@ -187,7 +165,7 @@ def make_result(scheduler: Scheduler, confirmation: Confirmation) -> Optimizatio
         result,
         best=winner.id,
         estimate=winner.estimate,
-        edits=winner.evidence.edits,
+        edits=winner.edits,
         explanation=winner.explanation,
     )
 

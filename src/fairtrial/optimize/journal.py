@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from fairtrial.arena import CodeProblem, Judgement, problem_identity
+from fairtrial.arena import CodeProblem, Judgement
 from fairtrial.core import canonical_json
 from fairtrial.optimize.proposals import Tried
 from fairtrial.study import agents
 
-REPLY, STEP, VERDICT, SETTING = "reply", "step", "verdict", "setting"
+REPLY, PARTIAL, VERDICT, SETTING = "reply", "step", "verdict", "setting"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def read_journal(journal: OptimizationJournal, setting: Mapping[str, Any]) -> Jo
             is_valid = entry.data["fingerprint"] == own
         elif is_valid and entry.kind == REPLY:
             replies.setdefault(str(entry.data["key"]), entry.data)
-        elif is_valid and entry.kind == STEP:
+        elif is_valid and entry.kind == PARTIAL:
             partial_replies[str(entry.data["key"])] = (
                 entry.data
             )  # the last holds all that came before
@@ -86,7 +86,7 @@ def read_journal(journal: OptimizationJournal, setting: Mapping[str, Any]) -> Jo
 
 def problem_fingerprint(problem: CodeProblem) -> str:
     """Return a digest of a problem's content, independent of where its file is."""
-    return compute_fingerprint(problem_identity(problem))
+    return compute_fingerprint(problem.identity())
 
 
 def compute_fingerprint(setting: Mapping[str, Any]) -> str:

@@ -1,17 +1,17 @@
 """A lineage: a first proposal, the candidates that descend from it, and its next request.
 
-A lineage is a chain of *steps*. The first step is a first proposal, every later one a refinement
-of the lineage's best candidate; a candidate that fails may be repaired, several times over, before
-its step is over. The next request of a lineage is a function of the rules and of its own
-candidates. It doesn't depend on other lineages, nor on how far they are.
+A lineage is a chain of *generations*. The first one is a first proposal, every later one a
+refinement of the lineage's best candidate; a candidate that fails may be repaired, several times
+over, before its generation is over. The next request of a lineage is a function of the rules and of
+its own candidates. It doesn't depend on other lineages, nor on how far they are.
 
 What follows a verdict::
 
     rejected, with failures or a reason   repair, while repairs are left
-    faster, equivalent, slower, passed,   the step is over; the lineage continues from its best
-    inconclusive with an estimate         candidate: this one, if it is the first or gained
+    faster, equivalent, slower, passed,   the generation is over; the lineage continues from its
+    inconclusive with an estimate         best candidate: this one, if it is the first or gained
                                           `min_effect`
-    all others                            the step is over without a gain
+    all others                            the generation is over without a gain
 
 A lineage continues from slower candidates, too: they pass the checks and show the proposer what
 doesn't pay, while ending the lineage would leave its share of the budget unused. A candidate that
@@ -60,7 +60,7 @@ class LoopRules:
     repairs: how often a failed candidate is repaired
     refinements: how often a lineage is refined
     batch: how many neighboring lineages are refined in one request; 1 for separate requests
-    patience: after how many steps without a gain a lineage ends
+    patience: after how many generations without a gain a lineage ends
     min_effect: the smallest gain that counts
     seed: the seed that the seeds of requests are derived from
     kinds: the kinds of requests that the proposer can answer
@@ -103,7 +103,8 @@ class CandidateEntry:
     id: its lineage and step: ``2.1`` is the second candidate of lineage 2
     parent: the id of the candidate that it was made from
     kind: the kind of the request
-    lineage, step: its place in the tree
+    lineage: the number of its lineage, from 0
+    step: how many candidates its lineage had before it, repairs included
     tried: its judgement as proposers see it; None until it is judged
     duplicate_of: the id of an equal candidate before it, or "base"
     digest: the digest of its normalized change
@@ -278,11 +279,11 @@ def can_refine(entry: CandidateEntry) -> bool:
 def find_best(
     entries: Sequence[CandidateEntry], min_effect: float
 ) -> tuple[CandidateEntry | None, int]:
-    """Return the best candidate of a lineage, and how many steps since then had no gain."""
+    """Return the best candidate of a lineage, and how many generations since then had no gain."""
     best, stalled = None, 0
     for entry, following in zip(entries, [*entries[1:], None], strict=True):
         if following is not None and following.kind == RequestKind.REPAIR:
-            continue  # the step isn't over yet
+            continue  # the generation isn't over yet
         if can_refine(entry) and (best is None or _gains(entry, best, min_effect)):
             best, stalled = entry, 0
         else:

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import Field, dataclass, field, replace
 from typing import Any
 
 from fairtrial.arena import (
-    SEEDED,
     Arena,
     ArenaSettings,
     Bench,
     CodeProblem,
     open_arena,
-    problem_identity,
+    rough_seconds,
 )
 from fairtrial.core import FieldPath, MisfitError, Mistake, Record, StudyError, events, fields
 from fairtrial.optimize.code_problem import BoundCode
-from fairtrial.optimize.confirmation import confirm_winner, make_result, refuse_unfounded
+from fairtrial.optimize.confirmation import (
+    MOST_CONTENDERS,
+    confirm_winner,
+    make_result,
+    refuse_unfounded,
+)
 from fairtrial.optimize.journal import problem_fingerprint, read_journal
 from fairtrial.optimize.lineage import LoopRules
 from fairtrial.optimize.loop import OptimizeLoop
-from fairtrial.optimize.option_flags import flag
+from fairtrial.optimize.option_flags import OptionFlag, flag, list_flags
 from fairtrial.optimize.preparation import (
     audit_checks,
     build_proposer,
@@ -35,7 +39,7 @@ from fairtrial.optimize.preparation import (
 from fairtrial.optimize.proposals import Brief, RequestKind, Usage
 from fairtrial.optimize.proposer import Proposer
 from fairtrial.optimize.proposers.replay import Replay, write_records
-from fairtrial.optimize.requests import UsageTotal
+from fairtrial.optimize.requests import ProposerClient, UsageTotal
 from fairtrial.optimize.result import JudgedOutput, OptimizationResult
 from fairtrial.optimize.scheduler import Scheduler
 from fairtrial.optimize.study_events import (
@@ -66,7 +70,7 @@ class Optimizer(Record, agents.AgentHooks):
     repairs: how often a candidate is repaired
     refinements: how often a lineage is refined
     batch_refine: how many neighboring lineages are refined in one request, if the proposer can
-    patience: after how many steps without a gain a lineage ends
+    patience: after how many generations without a gain a lineage ends
     slots: how many candidates are checked at once; 0 for one for each core
     max_seconds: after how many seconds no more requests are made
     max_tokens: after how many tokens no more requests are made
@@ -120,7 +124,7 @@ class Optimizer(Record, agents.AgentHooks):
     def _older_form(
         cls, data: dict[str, Any], path: FieldPath, mistakes: list[Mistake]
     ) -> dict[str, Any]:
-        return modernize_options(data)
+        return cls.modernize_options(data)
 
     def _mistakes(self) -> Iterator[Mistake]:
         mistakes: list[Mistake] = []
@@ -175,6 +179,26 @@ class Optimizer(Record, agents.AgentHooks):
         paid = UsageTotal() if self.proposer == Replay.name else scheduler.spent
         return AgentOutput(JudgedOutput(result), metrics=paid.as_metrics())
 
+    @staticmethod
+    def modernize_options(options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return options of an optimizer with the present names of renamed ones."""
+        return {_OLDER_NAMES.get(name, name): value for name, value in options.items()}
+
+    @classmethod
+    def list_flags(cls) -> dict[str, tuple[Field[Any], OptionFlag]]:
+        """Return the options that have a command-line flag, with their flags, by name."""
+        return list_flags(cls)
+
+    def describe_duration(self, problem: CodeProblem) -> str:
+        """Return how long timing takes at most, in one sentence."""
+        count = self.max_candidates
+        timed = count + min(MOST_CONTENDERS, count)  # the best are measured again
+        text = "one candidate; timing it twice"
+        if count > 1:
+            text = f"up to {count} candidates; timing them, and the best again,"
+        most_s = timed * problem.timing_budget_s
+        return f"{text} takes {rough_seconds(most_s)} at most, and mostly far less"
+
     async def optimize(
         self, problem: CodeProblem, task: Task, emit: events.Emit
     ) -> tuple[Scheduler, OptimizationResult]:
@@ -183,7 +207,7 @@ class Optimizer(Record, agents.AgentHooks):
         settings = ArenaSettings(unsandboxed=self.unsandboxed, audit=self.audit, emit=emit)
         async with open_arena(problem, slots=self.slots or None, settings=settings) as arena:
             audit_notes = await audit_checks(arena, settings)
-            _emit_notes(emit, [note for note in arena.notes if SEEDED not in note])
+            _emit_notes(emit, arena.remarks)
             _emit_notes(emit, audit_notes)
             async with opened_proposer(self.built_proposer, arena) as proposer:
                 emit(events.PhaseStarted(events.Phase.BASE_TIMING))
@@ -209,18 +233,11 @@ class Optimizer(Record, agents.AgentHooks):
         emit(events.Remark(estimate) if estimate else events.PhaseStarted(events.Phase.PROPOSALS))
         if self.proposer == Replay.name:
             emit(events.Remark("tokens and cost are those of back then: nothing is paid now."))
-        scheduler = Scheduler(
-            arena,
-            bench,
-            loop,
-            proposer,
-            brief,
-            journal=task.journal,
-            earlier=read_journal(task.journal, self._journal_setting(arena)),
-            max_seconds=self.max_seconds,
-            emit=emit,
-            folder=task.workspace,
+        earlier = read_journal(task.journal, self._journal_setting(arena))
+        client = ProposerClient(
+            proposer, brief, task.journal, earlier, self.max_seconds, task.workspace
         )
+        scheduler = Scheduler(arena, bench, loop, client, emit)
         await scheduler.run()
         confirmation = await confirm_winner(scheduler, arena, bench, emit)
         notes = (*bench.notes, *describe_unjudged(scheduler.judgements.values()))
@@ -254,7 +271,7 @@ class Optimizer(Record, agents.AgentHooks):
         return {
             "proposer": self.proposer,
             "proposer_options": options,
-            "problem": problem_identity(arena.problem),
+            "problem": arena.problem.identity(),
             "tree": arena.tree,
         }
 
@@ -273,11 +290,6 @@ class Optimizer(Record, agents.AgentHooks):
             max_tokens=self.max_tokens,
             max_cost_usd=self.max_cost_usd,
         )
-
-
-def modernize_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an optimizer's options with the present names of renamed ones."""
-    return {_OLDER_NAMES.get(name, name): value for name, value in options.items()}
 
 
 def _emit_notes(emit: events.Emit, notes: Iterable[str]) -> None:

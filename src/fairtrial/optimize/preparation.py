@@ -13,10 +13,9 @@ from fairtrial.arena import (
     Check,
     CodeProblem,
     audit_quickly,
-    spell_command,
 )
 from fairtrial.core import Mistake, PluginError, StudyError, build_record, plugins
-from fairtrial.llm import PRICES, PRICES_DATE
+from fairtrial.llm import describe_price_date
 from fairtrial.optimize.proposals import Brief, RequestKind, Usage
 from fairtrial.optimize.proposer import PreflightContext, Proposer
 from fairtrial.study import spell_cost
@@ -60,7 +59,7 @@ def check_proposer(
     """
     context = PreflightContext(max_cost_usd=max_cost_usd, may_import=may_import)
     if problem is not None:
-        project = (problem.folder / problem.repo / problem.cwd).resolve()
+        project = (problem.project / problem.cwd).resolve()
         context = replace(context, folder=problem.folder, project=project)
     try:
         proposer.preflight(context)
@@ -121,7 +120,7 @@ async def make_brief(arena: Arena) -> Brief:
         files=await arena.sources(),
         checks=tuple(map(_describe_check, problem.check)),
         benchmarks=tuple(
-            f"{benchmark.name}: {benchmark.call or spell_command(benchmark.command)}"
+            f"{benchmark.name}: {benchmark.call or benchmark.command_text}"
             for benchmark in problem.bench
         ),
         min_effect=problem.min_effect,
@@ -134,7 +133,7 @@ def _describe_check(check: Check) -> str:
     if check.function:
         return f"{check.function} must give what it gives now"
     required = f", with these tests, which fail now: {', '.join(check.must_pass)}"
-    return f"{spell_command(check.command)} must pass{required if check.must_pass else ''}"
+    return f"{check.command_text} must pass{required if check.must_pass else ''}"
 
 
 async def choose_lineages(proposer: Proposer, brief: Brief, max_candidates: int) -> int:
@@ -179,7 +178,7 @@ def describe_estimate(reply: Usage, candidates: int, max_cost_usd: float | None)
         text += f", some {reply.tokens:,} tokens each and more later"
     if reply.cost_usd is None:
         return f"{text}; what they cost isn't known (`prices`)."
-    date = f" (prices of {PRICES_DATE})" if reply.model in PRICES else ""
+    date = describe_price_date(reply.model)
     text += f": about {spell_cost(candidates * reply.cost_usd)} in all{date}"
     if max_cost_usd is None:
         return f"{text}."

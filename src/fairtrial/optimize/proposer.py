@@ -12,7 +12,7 @@ from fairtrial.arena import Workshop
 from fairtrial.core import Mistake, StudyError
 from fairtrial.optimize.proposals import Brief, Reply, Request, RequestKind, Usage
 
-KeepStep = Callable[[Reply], None]
+KeepPart = Callable[[Reply], None]
 """Stores a partial reply; returns once it is durable."""
 
 
@@ -99,8 +99,8 @@ class Proposer(ABC):
         """Return roughly what one reply takes; zeros if that isn't known."""
         return Usage()
 
-    async def propose_in_steps(
-        self, brief: Brief, request: Request, earlier: Reply | None, keep: KeepStep
+    async def propose_in_parts(
+        self, brief: Brief, request: Request, earlier: Reply | None, keep: KeepPart
     ) -> Reply:
         """Answer a request that may be paid for in several steps; by default `propose`.
 

@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairtrial.arena import NoRoomError, has_room
+from fairtrial.arena import require_room
 from fairtrial.core import LabError
-from fairtrial.optimize.journal import REPLY, STEP, JournalState, OptimizationJournal
+from fairtrial.optimize.journal import PARTIAL, REPLY, JournalState, OptimizationJournal
 from fairtrial.optimize.proposals import Brief, Reply, Request, Usage
 from fairtrial.optimize.proposer import Proposer
 from fairtrial.optimize.proposers.replay import Replay, make_record, read_record
@@ -61,6 +61,9 @@ class UsageTotal:
 class ProposerClient:
     """Gets the replies of one attempt at an optimization, and writes them to its journal.
 
+    earlier: what earlier attempts have paid for; it is neither requested nor paid for again
+    max_seconds: how long requests may be made, all attempts together; None for no limit
+    on_held: called when another request is held
     records: the replies so far, as plain data
     left_s: the remaining time for requests; None for no limit
     held: how many requests wait for the end, since no time is left to make them
@@ -72,26 +75,25 @@ class ProposerClient:
         brief: Brief,
         journal: OptimizationJournal,
         earlier: JournalState,
-        max_seconds: float | None,
-        on_held: Callable[[], None],
+        max_seconds: float | None = None,
         folder: Path | None = None,
     ) -> None:
         """Make a client.
 
-        earlier: what earlier attempts have paid for; it is neither requested nor paid for again
-        max_seconds: how long requests may be made, all attempts together
-        on_held: called when another request is held
+        journal: keeps replies
         folder: a folder on the disk of the journal, to check for free space; None if unknown
         """
         import anyio
 
         self._proposer, self._brief = proposer, brief
-        self._journal, self._earlier, self._folder = journal, earlier, folder
+        self._journal, self.earlier, self._folder = journal, earlier, folder
+        self.max_seconds = max_seconds
         self._began_s, self._attempt = time.monotonic(), secrets.token_hex(4)
         self._seats: Semaphore = anyio.Semaphore(proposer.most_at_once)
         self._released: Event = anyio.Event()
         self.left_s = None if max_seconds is None else max_seconds - earlier.seconds
-        self.held, self._on_held = 0, on_held
+        self.held = 0
+        self.on_held: Callable[[], None] = lambda: None
         self.records: list[Mapping[str, Any]] = []
         self._partial_replies = {
             key: read_record(record) for key, record in earlier.partial_replies.items()
@@ -103,36 +105,39 @@ class ProposerClient:
         Return None if the request is withdrawn before anything was paid for it; if a step of it was
         paid for, that step is the reply.
         """
-        record = self._earlier.replies.get(request.key)
+        record = self.earlier.replies.get(request.key)
         if record is not None:
             self.records.append(record)
             return read_record(record)
         if self.left_s is not None and self.left_s <= 0:
             # Replies from the journal come first: others may still be on their way.
             self.held += 1
-            self._on_held()
+            self.on_held()
             await self._released.wait()
         async with self._seats:
             if self._released.is_set():
-                return self._settle_for_step(request)
-            if self._folder is not None and not has_room(self._folder):
-                raise NoRoomError(f"no room is left to keep answers in {self._folder}; make room")
-            step, keep = self._partial_replies.get(request.key), partial(self._keep_step, request)
-            given = await self._proposer.propose_in_steps(self._brief, request, step, keep)
+                return self._settle_for_part(request)
+            if self._folder is not None:
+                require_room(self._folder, "answers")
+            earlier, keep = (
+                self._partial_replies.get(request.key),
+                partial(self._keep_part, request),
+            )
+            given = await self._proposer.propose_in_parts(self._brief, request, earlier, keep)
         reply = check_reply(given, self._proposer.name)
         self.records.append(self._keep_reply(REPLY, request, reply))
         return reply
 
-    def _settle_for_step(self, request: Request) -> Reply | None:
+    def _settle_for_part(self, request: Request) -> Reply | None:
         """Return the paid step of a withdrawn request; None if there is none."""
         step = self._partial_replies.get(request.key)
         if step is not None:
             self.records.append(_make_writable_record(request, step))
         return step
 
-    def _keep_step(self, request: Request, given: Reply) -> None:
+    def _keep_part(self, request: Request, given: Reply) -> None:
         step = check_reply(given, self._proposer.name)
-        self._keep_reply(STEP, request, step)
+        self._keep_reply(PARTIAL, request, step)
         self._partial_replies[request.key] = step
 
     def _keep_reply(self, kind: str, request: Request, reply: Reply) -> dict[str, Any]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fairtrial.arena import Estimate, FileEdit, FileEdits, FileState
+from fairtrial.arena import CodeProblem, Estimate, FileEdits
 from fairtrial.core import plain_number
+from fairtrial.optimize.journal import problem_fingerprint
 from fairtrial.optimize.output_format import KIND, is_optimization_output
 
 
@@ -55,6 +55,15 @@ class OptimizationResult:
         """The winner's change against the base as text; empty if there is no winner."""
         return self.edits.patch.decode("utf-8", "replace") if self.edits else ""
 
+    @property
+    def speed_text(self) -> str:
+        """The winner's speed relative to the base, with its interval; empty if it isn't known."""
+        return self.estimate.text() if self.estimate else ""
+
+    def is_for(self, problem: CodeProblem) -> bool:
+        """Return whether it is a result for this problem, as it is now."""
+        return self.problem == problem_fingerprint(problem)
+
     def to_output(self) -> dict[str, Any]:
         """Return plain data, as a study stores it and ``fairtrial optimize --json`` prints it."""
         estimate = self.estimate
@@ -76,7 +85,7 @@ class OptimizationResult:
             "tree": self.tree,
             "problem": self.problem,
             "patch": self.patch,
-            "edits": _pack_edits(self.edits) if self.edits else {},
+            "edits": self.edits.as_dict() if self.edits else {},
             "explanation": self.explanation,
             "notes": list(self.notes),
             "out": dict(self.dropped),
@@ -96,7 +105,7 @@ class OptimizationResult:
         return cls(
             best=None if best is None else str(best),
             estimate=_read_estimate(output),
-            edits=_unpack_edits(edits) if edits else None,
+            edits=FileEdits.from_dict(edits) if edits else None,
             explanation=str(output.get("explanation") or ""),
             candidates=int(_read_number(output, "candidates") or 0),
             passed=int(_read_number(output, "passed") or 0),
@@ -148,34 +157,3 @@ def _read_estimate(output: Mapping[str, Any]) -> Estimate | None:
     if ratio is None or low is None or high is None:
         return None
     return Estimate(ratio, low, high, int(sessions or 0), confidence or 0.0)
-
-
-def _pack_edits(edits: FileEdits) -> dict[str, Any]:
-    """Return edits as plain data, with the files before them, so that they can be merged later."""
-    files = {
-        path: {"before": _pack_state(edit.before), "after": _pack_state(edit.after)}
-        for path, edit in edits.files.items()
-    }
-    return {"files": files, "patch": base64.b64encode(edits.patch).decode("ascii")}
-
-
-def _unpack_edits(record: Mapping[str, Any]) -> FileEdits:
-    files = {
-        path: FileEdit(_unpack_state(edit["before"]), _unpack_state(edit["after"]))
-        for path, edit in record["files"].items()
-    }
-    return FileEdits(files, base64.b64decode(record["patch"]))
-
-
-def _pack_state(state: FileState | None) -> dict[str, Any] | None:
-    if state is None:
-        return None
-    content = base64.b64encode(state.content).decode("ascii")
-    return {"content": content, "executable": state.executable, "is_link": state.is_link}
-
-
-def _unpack_state(record: Mapping[str, Any] | None) -> FileState | None:
-    if record is None:
-        return None
-    content = base64.b64decode(record["content"])
-    return FileState(content, record["executable"], bool(record["is_link"]))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairtrial.arena import (
@@ -21,14 +20,12 @@ from fairtrial.arena import (
     CandidateJudged,
     Changes,
     CheckStarted,
-    Estimate,
     Judgement,
     Reason,
     Rejection,
     TimingProgress,
     Verdict,
     time_candidate,
-    with_timing,
 )
 from fairtrial.core import events, on_one_line, single_cause
 from fairtrial.optimize.events import (
@@ -40,16 +37,13 @@ from fairtrial.optimize.events import (
 )
 from fairtrial.optimize.journal import (
     VERDICT,
-    JournalState,
-    OptimizationJournal,
     is_final,
     make_judgement_record,
     make_tried,
 )
 from fairtrial.optimize.lineage import CandidateEntry
 from fairtrial.optimize.loop import OptimizeLoop
-from fairtrial.optimize.proposals import Brief, Reply, Request, Usage
-from fairtrial.optimize.proposer import Proposer
+from fairtrial.optimize.proposals import Reply, Request, Usage
 from fairtrial.optimize.requests import ProposerClient, UsageTotal
 from fairtrial.optimize.resolved_candidates import ResolvedCandidate, resolve_candidates
 
@@ -90,20 +84,19 @@ class Scheduler:
         arena: Arena,
         bench: Bench,
         loop: OptimizeLoop,
-        proposer: Proposer,
-        brief: Brief,
-        *,
-        journal: OptimizationJournal,
-        earlier: JournalState,
-        max_seconds: float | None,
+        client: ProposerClient,
         emit: events.Emit,
-        folder: Path | None = None,
     ) -> None:
+        """Make a scheduler.
+
+        arena, bench: judge and time candidates
+        loop: decides what to ask for next
+        client: gets replies, and writes them to the journal
+        emit: called with each progress event
+        """
         self._arena, self._bench, self._loop = arena, bench, loop
-        self._client = ProposerClient(
-            proposer, brief, journal, earlier, max_seconds, self._proceed, folder
-        )
-        self._max_seconds, self._earlier, self._emit = max_seconds, earlier, emit
+        self._client, self._emit = client, emit
+        client.on_held = self._proceed
         self.spent = UsageTotal()
         self.changes: dict[str, Changes] = {}
         self.candidates: dict[str, Candidate] = {}
@@ -162,7 +155,7 @@ class Scheduler:
             self._tasks.start_soon(self._serve, request)
         is_idle = self._serving == self._client.held and not self._checking
         if self._client.held and is_idle and not self._waiting and not self._is_timing:
-            self._stop(f"{self._max_seconds:g} s are over")
+            self._stop(f"{self._client.max_seconds:g} s are over")
         if self._loop.is_over:
             self._over.set()
 
@@ -170,7 +163,7 @@ class Scheduler:
         import anyio
 
         await anyio.sleep(left_s)
-        self._stop(f"{self._max_seconds:g} s are over")
+        self._stop(f"{self._client.max_seconds:g} s are over")
         self._proceed()
 
     def _stop(self, why: str) -> None:
@@ -241,7 +234,7 @@ class Scheduler:
 
     async def _judge(self, entry: CandidateEntry, item: ResolvedCandidate) -> None:
         """Check a candidate; one that passes waits to be timed."""
-        judgement = self._earlier.verdicts.get(entry.digest)
+        judgement = self._client.earlier.verdicts.get(entry.digest)
         is_known = judgement is not None
         try:
             if judgement is None:
@@ -299,17 +292,14 @@ class Scheduler:
         return self._checking == 0 or are_many or waited_s >= LONGEST_WAIT_S
 
     async def _time(self, waiting: _WaitingCandidate) -> None:
-        def report(_: str, sessions: int, estimate: Estimate | None) -> None:
-            self._emit(TimingProgress(waiting.entry.id, sessions, estimate))
-
         entry, judgement = waiting.entry, waiting.judgement
         self._emit(TimingProgress(entry.id, 0))
         try:
             changes = self.changes[entry.id]
             result = await time_candidate(
-                self._arena, self._bench, entry.id, changes, is_final=False, watcher=report
+                self._arena, self._bench, entry.id, changes, is_final=False, emit=self._emit
             )
-            judgement = with_timing(judgement, result)
+            judgement = judgement.with_timing(result)
         except Exception as error:
             self._fail(error)
             judgement = _make_unjudged(entry, judgement.basis, error)

@@ -62,14 +62,10 @@ def record_tree(record: RecordEvent, scheduler: Scheduler) -> None:
 
 
 def _describe_verdict(judgement: Judgement) -> dict[str, Any]:
-    rejection, measured = judgement.rejection, judgement.measurement
+    measured = judgement.measurement
     estimate = measured.estimate if measured else None
     return {
-        "name": judgement.name,
-        "digest": judgement.digest,
-        "verdict": judgement.verdict.value,
-        "basis": judgement.basis.value,
-        "reason": f"{rejection.reason.value}: {rejection.message}" if rejection else None,
+        **judgement.headline(),
         "ratio": estimate.ratio if estimate else None,
         "low": estimate.low if estimate else None,
         "high": estimate.high if estimate else None,

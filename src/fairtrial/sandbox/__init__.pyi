@@ -1,5 +1,6 @@
 """The names of `fairtrial.sandbox`; `_facade.attach` reads them from here."""
 
+from fairtrial.sandbox import wire as wire
 from fairtrial.sandbox.capabilities import (
     HostFact as HostFact,
     HostSurvey as HostSurvey,
@@ -18,24 +19,6 @@ from fairtrial.sandbox.commands import (
     Limits as Limits,
     Mount as Mount,
     View as View,
-)
-from fairtrial.sandbox.harness.codec import (
-    Caps as Caps,
-    dump_encoded as dump_encoded,
-    encode as encode,
-    encode_raised as encode_raised,
-)
-from fairtrial.sandbox.harness.decoder import (
-    decode as decode,
-)
-from fairtrial.sandbox.harness.frames import (
-    HEADER_BYTES as HEADER_BYTES,
-    pack as pack,
-    unpack_header as unpack_header,
-)
-from fairtrial.sandbox.harness.library_values import (
-    TAG as TAG,
-    Encoded as Encoded,
 )
 from fairtrial.sandbox.harness.watcher import (
     MAX_WALL_FACTOR as MAX_WALL_FACTOR,

@@ -195,7 +195,7 @@ class ProposerConformance:
         kept: list[Reply] = []
 
         async def ask(opened: Proposer) -> Reply:
-            return await opened.propose_in_steps(brief, FIRST, None, kept.append)
+            return await opened.propose_in_parts(brief, FIRST, None, kept.append)
 
         reply = use(ask)
         assert any(reply.candidates) != bool(reply.refusal)

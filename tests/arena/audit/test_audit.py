@@ -20,13 +20,12 @@ from fairtrial.arena import (
     NullKind,
     audit_problem,
     evaluate_candidates,
-    problem_identity,
 )
 from fairtrial.arena.audit import audit as auditing
 from fairtrial.arena.checks import command_check as commands, pytest_check as tests
 from fairtrial.cli.audit_text import print_audit, summarize_audit
 from fairtrial.cli.main import cli
-from fairtrial.optimize import problem_fingerprint
+from fairtrial.optimize.journal import problem_fingerprint
 
 DUPLICATES = """
 def find_duplicates(numbers):
@@ -225,7 +224,7 @@ def test_an_optimization_stops_before_it_asks_for_candidates(top, tmp_path, monk
 
 def test_fields_that_came_later_do_not_change_the_digest_of_older_problems():
     problem = CodeProblem("old", check=(Check(command=("true",)),))
-    (check,) = problem_identity(problem)["check"]
+    (check,) = problem.identity()["check"]
     assert not {"accept", "must_pass", "fails_on_base"} & set(check)
     digest = problem_fingerprint(problem)
     assert digest == "01b3f0553d331277f6d8cbd8e074fee7deb793217a9c78151e8bba4e5a14e77e"

@@ -13,18 +13,17 @@ from candidate_kit import EVERYTHING, FILES, contents, encode, make_snapshot, re
 from repository_kit import write_files
 
 from fairtrial.arena import (
-    MAX_CANDIDATE_MB,
     Candidate,
     FileState,
-    NoRoomError,
     Reason,
     Rejection,
     disambiguate_names,
     read_candidate,
 )
-from fairtrial.arena.candidates.folders import MB
+from fairtrial.arena.candidates.folders import MAX_CANDIDATE_MB, MB
 from fairtrial.arena.candidates.paths import PathRules
 from fairtrial.arena.candidates.resolution import editable_files, resolve
+from fairtrial.arena.slots.threads import NoRoomError
 from fairtrial.core import LabError, StudyError
 
 ORDINARY = PathRules(("**/*.py",))

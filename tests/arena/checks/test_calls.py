@@ -10,7 +10,7 @@ from value_strategies import values
 from fairtrial.arena import Basis, Check, Reason, record_call, write_calls
 from fairtrial.arena.checks.recorded_calls import read_calls
 from fairtrial.core import StudyError
-from fairtrial.sandbox import dump_encoded, encode
+from fairtrial.sandbox.wire import dump_encoded, encode
 
 CHECK = Check(function="tools:divide", calls="cases.json", timeout_s=120)
 TOOLS = """

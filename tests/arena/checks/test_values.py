@@ -19,7 +19,7 @@ from fairtrial.arena.checks.comparison_rules import ComparisonRules
 from fairtrial.arena.checks.encoded_values import find_unplain
 from fairtrial.arena.checks.value_comparison import MAX_DIFFERENCES, compare
 from fairtrial.arena.checks.value_text import render, render_call
-from fairtrial.sandbox import dump_encoded, encode
+from fairtrial.sandbox.wire import dump_encoded, encode
 
 EXACT = {"rel_tol": 0.0, "abs_tol": 0.0}
 NORMAL = {"rel_tol": 1e-9, "abs_tol": 0.0}

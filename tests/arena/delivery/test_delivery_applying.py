@@ -10,8 +10,9 @@ import pytest
 from delivery_kit import TEN, make_user, run
 from hypothesis import given, settings, strategies as st
 
-from fairtrial.arena import FileState, apply_to_tree, write_patch
+from fairtrial.arena import FileState
 from fairtrial.arena.delivery import file_swap as disk
+from fairtrial.arena.delivery.apply import apply_to_tree, write_patch
 from fairtrial.arena.delivery.edits import merge
 from fairtrial.core import LabError, StudyError
 

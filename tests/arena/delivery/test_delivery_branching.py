@@ -7,7 +7,9 @@ import pytest
 from delivery_kit import TEN, make_user, run
 from repository_kit import run_git
 
-from fairtrial.arena import FileState, as_message, check_branch, put_on_branch
+from fairtrial.arena import FileState
+from fairtrial.arena.delivery.branch import check_branch, put_on_branch
+from fairtrial.arena.delivery.markdown_quoting import as_message
 from fairtrial.core import StudyError
 
 WON = TEN.replace("line 2\n", "LINE 2\n")

@@ -12,7 +12,6 @@ from fairtrial.arena import (
     Check,
     CodeProblem,
     Estimate,
-    FileEdit,
     FileEdits,
     FileState,
     Judgement,
@@ -22,12 +21,11 @@ from fairtrial.arena import (
     TotalCheck,
     TotalVerdict,
     Verdict,
-    WinnerEvidence,
-    as_message,
 )
 from fairtrial.arena.delivery.coverage import Coverage, LineSpan
-from fairtrial.arena.delivery.edits import find_differing
-from fairtrial.arena.delivery.markdown_quoting import cells, code, plain, quote, word
+from fairtrial.arena.delivery.edits import FileEdit, find_differing
+from fairtrial.arena.delivery.explanation import WinnerEvidence
+from fairtrial.arena.delivery.markdown_quoting import as_message, cells, code, plain, quote, word
 from fairtrial.arena.delivery.profile import HotLine, Profile, ProfileEntry, ProfileSide
 
 ESTIMATE = Estimate(1.5, 1.4, 1.6, 10, 0.95)

@@ -11,7 +11,7 @@ import pytest
 from old_python import find_old_python
 
 from fairtrial.arena.stage import HARNESS
-from fairtrial.sandbox import Caps
+from fairtrial.sandbox.wire import Caps
 
 MODULE = """\
 import time

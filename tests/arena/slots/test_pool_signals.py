@@ -16,9 +16,9 @@ import pytest
 from pool_kit import make_mixed_repository, memory_folder, read_contents
 from repository_kit import write_files
 
-from fairtrial.arena import find_pool_folders, remove_orphaned_pools
 from fairtrial.arena.slots import base
 from fairtrial.arena.slots.pool import WorktreePool
+from fairtrial.arena.slots.pool_folders import find_pool_folders, remove_orphaned_pools
 from fairtrial.arena.slots.threads import in_thread
 from fairtrial.arena.snapshot import snapshot
 

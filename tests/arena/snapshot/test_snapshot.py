@@ -10,10 +10,10 @@ import anyio
 import pytest
 from repository_kit import fingerprint, make_repository, read_disk, read_tree, run_git, write_files
 
-from fairtrial.arena import find_top, take_snapshot
 from fairtrial.arena.snapshot.commit_writer import write_commit
 from fairtrial.arena.snapshot.disk_files import DiskFile
 from fairtrial.arena.snapshot.git import git
+from fairtrial.arena.snapshot.snapshot import find_top, take_snapshot
 from fairtrial.core import LabError, StudyError
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 from pool_kit import memory_folder
 from repository_kit import fingerprint, make_repository, read_disk, read_tree, run_git, write_files
 
-from fairtrial.arena import take_snapshot
+from fairtrial.arena.snapshot.snapshot import take_snapshot
 
 NAMES = ["a", "b.o", "c d", "é", 'q"', "n\nl", "\udcff", "A", "sub", "x.log"]
 PATHS = st.lists(st.sampled_from(NAMES), min_size=1, max_size=3).map("/".join)

@@ -13,8 +13,8 @@ import anyio
 import pytest
 from repository_kit import fingerprint, make_repository, read_tree, run_git, write_files
 
-from fairtrial.arena import find_top, take_snapshot
 from fairtrial.arena.snapshot.included_paths import find_included
+from fairtrial.arena.snapshot.snapshot import find_top, take_snapshot
 from fairtrial.core import StudyError
 
 

@@ -7,7 +7,6 @@ import pytest
 from clock_kit import make_replicates
 from simulated_clock import draw_autocorrelated, judge
 
-from fairtrial.arena import LOOKS
 from fairtrial.arena.timing.stats.autocorrelation import (
     ALLOWANCE,
     FEW_SESSIONS,
@@ -17,7 +16,7 @@ from fairtrial.arena.timing.stats.autocorrelation import (
     session_look,
     widening,
 )
-from fairtrial.arena.timing.stats.sequential import Claim, interim_look
+from fairtrial.arena.timing.stats.sequential import LOOKS, Claim, interim_look
 from fairtrial.arena.timing.summary import summarize
 
 RUNS = 4_000

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import integrate, stats as scipy_stats
 
-from fairtrial.arena import LOOKS
-from fairtrial.arena.timing.stats.sequential import nominal_level
+from fairtrial.arena.timing.stats.sequential import LOOKS, nominal_level
 from fairtrial.core.sequential import LEAST_SPREAD
 from fairtrial.core.sequential.confidence_sequence import (
     confidence_sequence,

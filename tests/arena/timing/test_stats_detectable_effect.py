@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import stats
 
-from fairtrial.arena import LOOKS
 from fairtrial.arena.timing.stats.autocorrelation import (
     ALLOWANCE,
     FEW_SESSIONS,
@@ -24,7 +23,7 @@ from fairtrial.arena.timing.stats.detectable_effect import (
     visible_effect,
     visible_within,
 )
-from fairtrial.arena.timing.stats.sequential import Claim, nominal_level
+from fairtrial.arena.timing.stats.sequential import LOOKS, Claim, nominal_level
 
 ALPHA = 0.05
 SPREAD = 0.015

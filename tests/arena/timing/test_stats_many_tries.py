@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from simulated_clock import CLAIMS, NOISES, draw_statistics, stop
 
-from fairtrial.arena import LOOKS
-from fairtrial.arena.timing.stats.sequential import Claim
-from fairtrial.optimize import MOST_CONTENDERS
+from fairtrial.arena.timing.stats.sequential import LOOKS, Claim
+from fairtrial.optimize.confirmation import MOST_CONTENDERS
 
 ALPHA, CANDIDATES = 0.05, 16
 PROMISE = CANDIDATES * (ALPHA / 2) ** 2

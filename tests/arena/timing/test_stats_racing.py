@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from fairtrial.arena import LOOKS
 from fairtrial.arena.timing.stats.race import Heat, Race, RaceEnd
 from fairtrial.arena.timing.stats.race_field import Field, RunnerState
-from fairtrial.arena.timing.stats.sequential import Claim, interim_look
+from fairtrial.arena.timing.stats.sequential import LOOKS, Claim, interim_look
 
 ALPHA, MIN_EFFECT = 0.05, 0.02
 MARGIN = math.log1p(MIN_EFFECT)

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import stats as scipy_stats
 
-from fairtrial.arena import LOOKS, Sample
+from fairtrial.arena import Sample
 from fairtrial.arena.timing.stats.boundaries import LEVELS
 from fairtrial.arena.timing.stats.sequential import (
+    LOOKS,
     Claim,
     SessionLook,
     adopt,

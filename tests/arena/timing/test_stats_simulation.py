@@ -26,9 +26,8 @@ from simulated_clock import (
     stop,
 )
 
-from fairtrial.arena import LOOKS
 from fairtrial.arena.timing.stats.autocorrelation import session_look
-from fairtrial.arena.timing.stats.sequential import adopt, next_look
+from fairtrial.arena.timing.stats.sequential import LOOKS, adopt, next_look
 from fairtrial.arena.timing.stats.session_ratio import session_statistic
 
 RUNS = 1_500

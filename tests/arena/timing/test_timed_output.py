@@ -10,7 +10,8 @@ import pytest
 from fairtrial.arena.stage import HARNESS
 from fairtrial.arena.timing.timed_output import find_output_difference
 from fairtrial.arena.timing.worker_channel import WorkerChannel
-from fairtrial.sandbox import Caps, Captured, Completed, Ending
+from fairtrial.sandbox import Captured, Completed, Ending
+from fairtrial.sandbox.wire import Caps
 
 SAME = {"base": Path("/project"), "candidate": Path("/project")}
 OTHER = {"base": Path("/slots/1"), "candidate": Path("/slots/22")}

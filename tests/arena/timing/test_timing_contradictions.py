@@ -20,15 +20,13 @@ from fairtrial.arena import (
     Session,
     SlowInput,
     Verdict,
-    judgement_as_dict,
-    problem_identity,
-    timing_rules,
+    describe_measurement,
 )
 from fairtrial.arena.timing.bench import SessionBatch
 from fairtrial.arena.timing.decision import DecisionRules, measure, race
 from fairtrial.arena.timing.slow_inputs import describe_input, find_slow_inputs
 from fairtrial.arena.timing.summary import summarize
-from fairtrial.cli.timing_text import advice, remark_lines
+from fairtrial.arena.timing_phase import timing_rules
 from fairtrial.core import StudyError, dump_record
 
 RULES = {"alpha": 0.05, "min_effect": 0.02}
@@ -154,13 +152,13 @@ def test_a_rarely_slow_candidate_does_not_win_a_race():
 
 def test_the_ratio_of_totals_stands_beside_the_median_in_text_and_json():
     found = summarize(draw_replicates(**RARELY_SLOW), **RULES)
-    text = " ".join(" ".join(remark_lines(found)).split())
+    text = " ".join(describe_measurement(found).remarks)
     assert " by the median, 0." in text
     assert " in total [" in text
     assert " in the slowest tenth" in text
-    assert advice(found)[0] == "don't adopt"
+    assert describe_measurement(found).recommendation == "don't adopt"
     judgement = Judgement("a", "d", found.verdict, measurement=found)
-    (timing,) = json.loads(json.dumps(judgement_as_dict(judgement)))["timings"]
+    (timing,) = json.loads(json.dumps(judgement.as_dict()))["timings"]
     assert timing["total"]["ratio"] == found.timings[0].total.ratio
     assert timing["tail"]["confidence"] == 0.9
     assert timing["slow_inputs"][0]["what"].startswith("list of ")
@@ -221,7 +219,7 @@ def test_a_compiled_candidate_is_adopted_if_its_start_is_allowed():
     found = start_up(1.0, {"b": 10.0})
     assert (found.vetoes, found.adopt) == ((), True)
     assert found.timings[0].startup == pytest.approx(5.0)
-    assert "it pays after" in " ".join(" ".join(remark_lines(found)).split())
+    assert "it pays after" in " ".join(describe_measurement(found).remarks)
     assert start_up(1.0, {"other": 10.0}).vetoes
     assert start_up(2.4, {"b": 10.0}).vetoes
 
@@ -255,8 +253,8 @@ def test_a_limit_changes_the_fingerprint_of_a_problem_only_if_it_is_set():
         CodeProblem("p", check=CHECK, bench=(each,))
         for each in (bench, replace(bench, max_startup_ratio=2.0))
     )
-    assert "max_startup_ratio" not in problem_identity(plain)["bench"][0]
-    assert problem_identity(changed)["bench"][0]["max_startup_ratio"] == 2.0
+    assert "max_startup_ratio" not in plain.identity()["bench"][0]
+    assert changed.identity()["bench"][0]["max_startup_ratio"] == 2.0
     assert dump_record(plain)["bench"][0]["max_startup_ratio"] == 1.2
 
 

@@ -14,23 +14,24 @@ from clock_kit import SimTimer, changes_of
 from hypothesis import given, settings, strategies as st
 
 from fairtrial.arena import (
-    LOOKS,
     Basis,
     Benchmark,
+    CandidateJudged,
     Check,
     CodeProblem,
     Judgement,
     Measurement,
-    NoRoomError,
     Pair,
     Reason,
     Rejection,
+    TimingProgress,
     Verdict,
-    timing_rules,
 )
+from fairtrial.arena.slots.threads import NoRoomError
 from fairtrial.arena.timing.decision import DecisionRules, measure, race
+from fairtrial.arena.timing.stats.sequential import LOOKS
 from fairtrial.arena.timing.summary import summarize
-from fairtrial.arena.timing_phase import TimingPhase
+from fairtrial.arena.timing_phase import TimingPhase, timing_rules
 from fairtrial.core import LabError, StudyError
 
 RULES = DecisionRules(alpha=0.05, min_effect=0.02, budget_s=100.0)
@@ -461,17 +462,18 @@ def test_each_is_timed_to_its_end_at_a_share_of_alpha():
     assert not any(each.measurement.is_confirmed for each in found)
 
 
-def test_callbacks_get_the_indices_of_candidates():
+def test_events_name_the_candidates():
     given = [judged("out", verdict=Verdict.REJECTED), judged("good"), judged("best")]
-    timed, told = [], []
-    found = settle(
-        SimTimer(FIELD),
-        given,
-        judged=lambda place, judgement: told.append((place, judgement)),
-        timed=lambda place, sessions, estimate: timed.append((place, sessions)),
-    )
-    assert told == [(1, found[1]), (2, found[2])]
-    assert {place for place, _ in timed} == {1, 2}
+    events = []
+    completed = settle(SimTimer(FIELD), given, emit=events.append)
+    judgements = [event for event in events if isinstance(event, CandidateJudged)]
+    assert [(event.candidate_id, event.judgement) for event in judgements] == [
+        ("good", completed[1]),
+        ("best", completed[2]),
+    ]
+    timed = [event for event in events if isinstance(event, TimingProgress)]
+    assert {event.candidate_id for event in timed} == {"good", "best"}
+    assert all(event.sessions for event in timed)
 
 
 def test_the_budget_is_each_benchmark_s():

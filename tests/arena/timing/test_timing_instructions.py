@@ -27,10 +27,11 @@ from fairtrial.arena import (
     Timing,
     Verdict,
     compare_candidates,
+    describe_measurement,
     evaluate_candidates,
     machine_survey,
 )
-from fairtrial.arena.plain_data import measured_as_dict
+from fairtrial.arena.model.plain_data import measured_as_dict
 from fairtrial.arena.timing import instruction_counts as instructions, valgrind
 from fairtrial.arena.timing.calibration import Pace
 from fairtrial.arena.timing.command_benchmark import CommandSubject, ProcessBenchmark
@@ -46,6 +47,7 @@ from fairtrial.arena.timing.instruction_counts import (
     needed_s,
     prepare_counter,
 )
+from fairtrial.arena.timing.measurement_text import describe_instructions
 from fairtrial.arena.timing.valgrind import (
     FORKS,
     NO_COUNT,
@@ -57,7 +59,6 @@ from fairtrial.arena.timing.valgrind import (
     read_totals,
 )
 from fairtrial.cli import compare, evaluate
-from fairtrial.cli.timing_text import instructions_text, remark_lines
 from fairtrial.core import LabError, StudyError
 from fairtrial.sandbox import Command, HostLock, Limits, Mount, View
 
@@ -551,7 +552,9 @@ def test_counts_stand_beside_the_verdict_and_change_nothing_of_it():
     assert replace(after, timings=before.timings) == before
     told = measured_as_dict(after)["instructions"]
     assert told == {"b": {"base": 1320.0, "candidate": 1000.0, "ratio": 1.32}}
-    assert "  instructions: 1.32x fewer (1,000, the base 1,320)" in list(remark_lines(after))
+    assert (
+        "instructions: 1.32x fewer (1,000, the base 1,320)" in describe_measurement(after).remarks
+    )
     assert measured_as_dict(before)["instructions"] == measured_as_dict(None)["instructions"] == {}
 
 
@@ -610,7 +613,7 @@ def test_a_benchmark_without_an_interval_contradicts_nothing():
     ],
 )
 def test_counts_as_people_read_them(pair, text):
-    assert instructions_text(pair) == text
+    assert describe_instructions(pair) == text
 
 
 @pytest.mark.slow

@@ -9,8 +9,9 @@ import pytest
 from clock_kit import make_replicates, make_session
 from hypothesis import given, strategies as st
 
-from fairtrial.arena import Pair, Session, Verdict, estimate_text, ratio_text
+from fairtrial.arena import Pair, Session, Verdict
 from fairtrial.arena.timing.stats.autocorrelation import session_look
+from fairtrial.arena.timing.stats.ratio_text import estimate_text, ratio_text
 from fairtrial.arena.timing.stats.sequential import adopt
 from fairtrial.arena.timing.summary import replicate_statistics, summarize
 

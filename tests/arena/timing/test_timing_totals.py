@@ -18,15 +18,15 @@ from clock_kit import (
 from fairtrial.arena import (
     Judgement,
     Measurement,
-    NoRoomError,
     Pair,
     Reason,
     Rejection,
     TotalCheck,
     TotalVerdict,
     Verdict,
-    judgement_as_dict,
+    describe_measurement,
 )
+from fairtrial.arena.slots.threads import NoRoomError
 from fairtrial.arena.timing.calibration import Pace
 from fairtrial.arena.timing.decision import DecisionRules, measure, race
 from fairtrial.arena.timing.hidden_work import count_others
@@ -35,7 +35,6 @@ from fairtrial.arena.timing.stats.reconciliation import ProcessBlock, ProcessTot
 from fairtrial.arena.timing.total_checks import TotalBatch, TotalTimer
 from fairtrial.arena.timing.whole_process import ORDERS, count_turns, deliver_all
 from fairtrial.arena.timing.worker_channel import ChannelError
-from fairtrial.cli.timing_text import advice, remark_lines
 from fairtrial.core import LabError
 from fairtrial.sandbox import Captured, Completed, Ending
 
@@ -88,8 +87,8 @@ def test_a_confirmed_saving_leaves_the_verdict_as_it_is():
     assert (digest, label, limit_s) == ("a", "x/a/total", 15.0)
     assert claims["b0"].ratio == pytest.approx(1.5, rel=0.01)
     assert claims["b0"].low < claims["b0"].ratio
-    assert advice(found)[0] == "adopt"
-    assert " ".join(" ".join(remark_lines(found)).split()).endswith(
+    assert describe_measurement(found).recommendation == "adopt"
+    assert " ".join(describe_measurement(found).remarks).endswith(
         "100 % of the saving of 200 µs per call appears in the total of whole processes "
         "[90 %, 110 %]"
     )
@@ -105,7 +104,7 @@ def test_a_contradicted_saving_is_not_adopted_and_both_figures_are_shown():
         "children and all else a call takes 400 µs, 600 µs on the base"
     )
     assert veto.endswith("2 % of the saving [-8 %, 12 %]")
-    assert len(list(remark_lines(found))) == 1  # the veto has said it
+    assert len(describe_measurement(found).remarks) == 1  # the veto has said it
 
 
 def test_a_large_claim_that_is_not_reconciled_is_not_adopted_without_accusing_it():
@@ -229,9 +228,9 @@ def test_an_error_of_the_arena_is_told_with_the_sessions_before():
 
 def test_measurements_without_checks_have_an_empty_list():
     judgement = Judgement("a", "0", Verdict.FASTER, measurement=Measurement(Verdict.FASTER, None))
-    assert judgement_as_dict(judgement)["total_checks"] == []
+    assert judgement.as_dict()["total_checks"] == []
     checked = replace(judgement.measurement, total_checks=(make_check(CONFIRMED),))
-    printed = judgement_as_dict(replace(judgement, measurement=checked))["total_checks"]
+    printed = replace(judgement, measurement=checked).as_dict()["total_checks"]
     assert json.loads(json.dumps(printed))[0]["verdict"] == "confirmed"
 
 

@@ -29,7 +29,8 @@ from fairtrial.arena.timing.session import ArmError
 from fairtrial.arena.timing.worker_channel import ChannelError, ChannelTimeoutError, WorkerChannel
 from fairtrial.arena.timing.workers import is_late, keeping_away, run_workers
 from fairtrial.core import StudyError
-from fairtrial.sandbox import HEADER_BYTES, Ending, pack, unpack_header
+from fairtrial.sandbox import Ending
+from fairtrial.sandbox.wire import HEADER_BYTES, pack, unpack_header
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="the kernel tells who is there")
 # The other side: `frames` as it is, and a deed for each letter.

@@ -37,7 +37,8 @@ from llm_kit import (
 
 from fairtrial.arena import Verdict
 from fairtrial.core import LabError, StudyError, build_record
-from fairtrial.llm import ChatAnswer, Endpoint, Secret, endpoint as chat_endpoint
+from fairtrial.llm import ChatAnswer, Secret, endpoint as chat_endpoint
+from fairtrial.llm.endpoint import Endpoint
 from fairtrial.llm.responses import (
     AttemptError,
     EventStreamReader,
@@ -216,7 +217,7 @@ def tell_on(*turns, earlier=None, keep=None, **options):
     """The same as `tell`, of one who keeps what comes on the way, or has it already."""
     with serving(*turns) as server:
         steps = earlier, keep or (lambda reply: None)
-        reply = anyio.run(chat(server, **options).propose_in_steps, BRIEF, FIRST, *steps)
+        reply = anyio.run(chat(server, **options).propose_in_parts, BRIEF, FIRST, *steps)
         assert server.turns == []
         return reply, server.seen
 

@@ -19,8 +19,8 @@ from hypothesis import given
 from old_python import find_old_python
 from value_strategies import values
 
-from fairtrial.sandbox import Caps, dump_encoded, encode, encode_raised
 from fairtrial.sandbox.harness import codec, decoder
+from fairtrial.sandbox.wire import Caps, dump_encoded, encode, encode_raised
 
 HARNESS = Path(codec.__file__).parent
 

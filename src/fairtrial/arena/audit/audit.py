@@ -20,6 +20,7 @@ from fairtrial.arena.audit.nulls import change_file, make_null, spell_literal
 from fairtrial.arena.audit.reach import trace_functions
 from fairtrial.arena.audit.selection import order_mutations
 from fairtrial.arena.candidates.resolution import editable_files
+from fairtrial.arena.checks.encoded_values import TAG, Encoded
 from fairtrial.arena.checks.function_check import PreparedFunctionCheck
 from fairtrial.arena.checks.prepared_check import PreparedCheck
 from fairtrial.arena.checks.value_text import render
@@ -33,7 +34,6 @@ from fairtrial.arena.opening import open_arena
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.arena.slots.threads import NoRoomError
 from fairtrial.core import events, on_one_line
-from fairtrial.sandbox import TAG, Encoded
 
 LONGEST_WHY, LONGEST_ANSWER = 200, 60
 NOTHING_LEFT = "checks not audited: all of them fail on the base on purpose"

@@ -64,8 +64,8 @@ def _follow(
                     )
         elif _assigns(node, first):
             return Definition(path, name)
-    found = (_follow(top, roots, source, name, steps - 1) for source in reversed(stars))
-    return next((definition for definition in found if definition is not None), None)
+    definitions = (_follow(top, roots, source, name, steps - 1) for source in reversed(stars))
+    return next((definition for definition in definitions if definition is not None), None)
 
 
 def _submodule(

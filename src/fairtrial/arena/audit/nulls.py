@@ -12,9 +12,10 @@ from pathlib import Path
 from types import MappingProxyType
 
 from fairtrial.arena.audit.definitions import Definition
+from fairtrial.arena.checks.encoded_values import Encoded
 from fairtrial.arena.model.adequacy import NullKind
 from fairtrial.arena.model.candidates import Changes, FileState
-from fairtrial.sandbox import Encoded, decode
+from fairtrial.sandbox import wire
 
 LONGEST_LITERAL = 100_000
 _NEEDS = {
@@ -137,7 +138,7 @@ def make_null(top: Path, definition: Definition, kind: NullKind, result: str = "
 def spell_literal(result: Encoded) -> str:
     """Return an encoded value as a Python literal; empty if it is too long or has none."""
     try:
-        value = decode(result)
+        value = wire.decode(result)
         text = repr(value)
         is_same = len(text) <= LONGEST_LITERAL and ast.literal_eval(text) == value
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):

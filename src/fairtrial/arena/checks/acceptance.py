@@ -14,13 +14,14 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from fairtrial.arena.build import build_base
+from fairtrial.arena.checks.encoded_values import Encoded
 from fairtrial.arena.checks.exit_text import in_one_line, tail_of, tell_ending
 from fairtrial.arena.checks.worker_reports import CallOutcome, read_line, read_outcome
 from fairtrial.arena.model.problem import Check
 from fairtrial.arena.resources import ArenaResources
 from fairtrial.arena.stage import HARNESS, Stage
 from fairtrial.core import Mistake, StudyError
-from fairtrial.sandbox import Completed, Encoded, dump_encoded
+from fairtrial.sandbox import Completed, wire
 
 CHANNEL_BYTES = 16 * 2**20
 _HINT = "it is called as accept(args, kwargs, result), and returns True or the reason why not"
@@ -141,7 +142,7 @@ async def accept_lines(
             refused[number] = reason
         else:
             same = with_result(outcome, read_line(expected[number]))
-            changed[number] = dump_encoded(same).encode("ascii")
+            changed[number] = wire.dump_encoded(same).encode("ascii")
     return tuple(changed), refused
 
 

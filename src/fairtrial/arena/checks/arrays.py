@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairtrial.arena.checks.encoded_values import read_bytes
-from fairtrial.sandbox import Encoded
+from fairtrial.arena.checks.encoded_values import Encoded, read_bytes
 
 _LONGEST_NAME = 40
 

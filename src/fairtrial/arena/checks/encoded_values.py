@@ -1,15 +1,20 @@
 """Read encoded values: their kinds and contents.
 
-Pure functions on tagged JSON (`fairtrial.sandbox.harness.codec`), which may be forged: they raise
+Pure functions on tagged JSON (`fairtrial.sandbox.wire`), which may be forged: they raise
 ValueError, TypeError or LookupError for anything that isn't an encoded value.
 """
 
 from __future__ import annotations
 
 import binascii
+from typing import TypeAlias
 
-from fairtrial.sandbox import TAG, Encoded, dump_encoded
+from fairtrial.sandbox import wire
 
+Encoded: TypeAlias = wire.Encoded
+"""A value as tagged JSON."""
+TAG = wire.TAG
+"""The key of a tagged value's kind."""
 UNORDERED = {"set", "frozenset", "dict_keys", "dict_values", "dict_items"}
 MAPPINGS = {"dict", "Counter", "defaultdict"}
 SEQUENCES = {"list", "tuple", "namedtuple", "deque", "array", "iterator"}
@@ -58,7 +63,7 @@ def canonical(node: Encoded) -> str:
     if isinstance(node, list):
         return "[{}]".format(",".join([canonical(item) for item in node]))
     if not isinstance(node, dict):
-        return dump_encoded(node)
+        return wire.dump_encoded(node)
     kind = get_kind(node)
     if kind in MAPPINGS:
         pairs = [f"[{canonical(key)},{canonical(value)}]" for key, value in get_pairs(node)]
@@ -73,7 +78,9 @@ def canonical(node: Encoded) -> str:
     if is_unordered:
         items = [canonical(item) for item in _get_list(node)]
         parts["items"] = "[{}]".format(",".join(sorted(items)))
-    return "{{{}}}".format(",".join(f"{dump_encoded(key)}:{parts[key]}" for key in sorted(parts)))
+    return "{{{}}}".format(
+        ",".join(f"{wire.dump_encoded(key)}:{parts[key]}" for key in sorted(parts))
+    )
 
 
 def _get_list(node: Encoded) -> list[Encoded]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fairtrial.arena.checks.encoded_values import find_unplain
+from fairtrial.arena.checks.encoded_values import TAG, find_unplain
 from fairtrial.arena.checks.exit_text import in_one_line, tail_of, tell_ending, tell_raising
 from fairtrial.arena.checks.function_judging import name_case
 from fairtrial.arena.checks.import_errors import tell_roots
@@ -27,7 +27,7 @@ from fairtrial.arena.model.problem import Check
 from fairtrial.arena.model.verdicts import Difference
 from fairtrial.arena.stage import Stage
 from fairtrial.core import Mistake, StudyError
-from fairtrial.sandbox import TAG, Command, Completed, Ending
+from fairtrial.sandbox import Command, Completed, Ending
 
 _PLAIN_HINT = "give view: `module:function` that converts the result to plain data"
 _PART_NAMES = {"result": "its result", "raised": "the exception that it raises"}

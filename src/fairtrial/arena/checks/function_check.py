@@ -8,7 +8,7 @@ on the candidate gets the arguments and nothing else. The comparison takes place
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePosixPath
@@ -25,7 +25,7 @@ from fairtrial.arena.checks.function_base_runs import (
 )
 from fairtrial.arena.checks.function_judging import Expectation, judge_calls
 from fairtrial.arena.checks.judge_process import count_differing, judge_bounded
-from fairtrial.arena.checks.prepared_check import CheckRun, Stages
+from fairtrial.arena.checks.prepared_check import CheckRun, PreparedCheck, Stages
 from fairtrial.arena.checks.recorded_calls import Call, read_calls
 from fairtrial.arena.checks.result_use import UseExpectation, choose_calls
 from fairtrial.arena.checks.use_runs import prepare_use, run_use
@@ -34,13 +34,12 @@ from fairtrial.arena.model.problem import Check
 from fairtrial.arena.model.verdicts import Basis
 from fairtrial.arena.stage import HARNESS, Stage
 from fairtrial.core import Mistake, StudyError, run_all
-from fairtrial.sandbox import Caps, Command, Completed, Ending, dump_encoded
+from fairtrial.sandbox import Command, Completed, Ending, wire
 
 CHANNEL_BYTES = 64 * 2**20
 """Limit of the size of all inputs, and of the base's results."""
 OUTPUT_BYTES = 2**20
 """Limit of the output of one call."""
-SEEDED = "were made with seed"
 """Marks the note with the seed of the inputs, which is of interest only to reproduce them."""
 _OTHER_HASHES = {"PYTHONHASHSEED": "1"}
 
@@ -56,6 +55,7 @@ class PreparedFunctionCheck:
     base_s: the wall time of a run on the base
     acceptor: judges results that differ from the base's, if the problem has an accept function
     use: calls that are repeated in a second process, where their results are used
+    input_note: the note that says how the inputs were made; empty if they were recorded
     """
 
     expectation: Expectation
@@ -66,6 +66,7 @@ class PreparedFunctionCheck:
     base_s: float = 0.0
     acceptor: Acceptor | None = None
     use: UseExpectation | None = None
+    input_note: str = ""
 
     @property
     def label(self) -> str:
@@ -173,22 +174,25 @@ async def prepare_calls(
         settled = settle_order(check, calls, first, second)
         refuse_varying(label, settled, calls, first, second)
         expected = merge_recorded(label, settled, calls, first)
-        lines = tuple(dump_encoded(outcome).encode("ascii") for outcome in expected)
-        return Expectation(label, settled, job, lines), _write_notes(check, settled, expected, seed)
+        lines = tuple(wire.dump_encoded(outcome).encode("ascii") for outcome in expected)
+        return Expectation(label, settled, job, lines), _write_notes(check, settled, expected)
 
     expectation, notes = await to_thread.run_sync(build)
     chosen = choose_calls(outcomes[0], seed or secrets.token_hex(16))
     use_job = _write_job(check, [calls[number] for number in chosen], uses_results=True)
     async with stages() as stage:
         use, use_notes = await prepare_use(stage, expectation, chosen, use_job)
+    input_note = "" if seed is None else _describe_inputs(label, check, len(calls), seed)
+    further = (f"{label}: {note}" for note in (*notes, *use_notes))
     return PreparedFunctionCheck(
         expectation,
-        tuple(f"{label}: {note}" for note in (*notes, *use_notes)),
+        (*((input_note,) if input_note else ()), *further),
         reports[0].files | reports[1].files,
         seed,
         base_s=min(done.wall_s for done, _, _ in ran),
         acceptor=acceptor,
         use=use,
+        input_note=input_note,
     )
 
 
@@ -216,19 +220,29 @@ def _read_outcomes(
 
 
 def _write_job(check: Check, calls: Sequence[Call], *, uses_results: bool = False) -> bytes:
-    job: dict[str, object] = {"function": check.function, "view": check.view, "caps": list(Caps())}
+    job: dict[str, object] = {
+        "function": check.function,
+        "view": check.view,
+        "caps": list(wire.Caps()),
+    }
     if uses_results:
         job["uses"] = check.aliasing == "strict"
     cases = [call.case for call in calls]
-    return dump_encoded({**job, "output_bytes": OUTPUT_BYTES, "cases": cases}).encode("ascii")
+    return wire.dump_encoded({**job, "output_bytes": OUTPUT_BYTES, "cases": cases}).encode("ascii")
 
 
-def _write_notes(
-    check: Check, settled: Check, outcomes: Sequence[CallOutcome], seed: str | None
-) -> list[str]:
+def list_input_notes(checks: Iterable[PreparedCheck]) -> set[str]:
+    """Return the notes of checks that only say how their inputs were made."""
+    return {check.input_note for check in checks if isinstance(check, PreparedFunctionCheck)}
+
+
+def _describe_inputs(label: str, check: Check, count: int, seed: str) -> str:
+    return f"{label}: {count} inputs of {check.function} were made with seed {seed}"
+
+
+def _write_notes(check: Check, settled: Check, outcomes: Sequence[CallOutcome]) -> list[str]:
+    """Return what people should know about the runs on the base."""
     notes = []
-    if seed is not None:
-        notes.append(f"{len(outcomes)} inputs of {check.function} {SEEDED} {seed}")
     if settled.dict_order != check.dict_order:
         notes.append(
             f"the order of dictionaries that {check.function} gives varies on the base from run to "
@@ -273,12 +287,12 @@ async def make_inputs(label: str, check: Check, stages: Stages, seed: str) -> li
             "function": function,
             "seed": seed,
             "cases": check.cases,
-            "caps": list(Caps()),
+            "caps": list(wire.Caps()),
         }
         command = stage.command(
             ["{python}", str(HARNESS / "input_maker.py")],
             timeout_s=check.timeout_s,
-            stdin=dump_encoded(job).encode("ascii"),
+            stdin=wire.dump_encoded(job).encode("ascii"),
             channel_bytes=CHANNEL_BYTES,
         )
         done = await stage.run(command)

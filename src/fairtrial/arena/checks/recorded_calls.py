@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fairtrial.arena.checks.encoded_values import find_unplain
+from fairtrial.arena.checks.encoded_values import Encoded, find_unplain
 from fairtrial.arena.checks.value_text import render
 from fairtrial.core import FieldPath, Mistake, StudyError, atomic_write
-from fairtrial.sandbox import Encoded, dump_encoded, encode, encode_raised
+from fairtrial.sandbox import wire
 
 _OUTCOMES = {"result": "result", "raises": "raised", "arguments_after": "after", "output": "output"}
 """Keys in a file, with the keys of a worker's report."""
@@ -40,11 +40,11 @@ def record_call(
     function: Callable[..., Any], *args: object, **kwargs: object
 ) -> Mapping[str, Encoded]:
     """Call a function, and return the encoded call with its result or exception."""
-    call = {"args": encode(list(args)), "kwargs": encode(kwargs)}
+    call = {"args": wire.encode(list(args)), "kwargs": wire.encode(kwargs)}
     try:
-        return {**call, "result": encode(function(*args, **kwargs))}
+        return {**call, "result": wire.encode(function(*args, **kwargs))}
     except Exception as stop:
-        return {**call, "raises": encode_raised(stop)}
+        return {**call, "raises": wire.encode_raised(stop)}
 
 
 def write_calls(path: Path, calls: Iterable[Mapping[str, Encoded]]) -> None:
@@ -57,7 +57,7 @@ def write_calls(path: Path, calls: Iterable[Mapping[str, Encoded]]) -> None:
         unplain = find_unplain(call)
         if unplain is not None:
             raise StudyError(f"call {number} can't be recorded: it holds {render(unplain)}")
-        lines.append(dump_encoded(call))
+        lines.append(wire.dump_encoded(call))
     with atomic_write(path) as file:
         file.write("[\n{}\n]\n".format(",\n".join(lines)))
 

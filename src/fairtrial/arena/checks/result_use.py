@@ -86,9 +86,9 @@ def compare_use(
     differences = compare_outcomes(base.first, actual.first, case, rules)
     if differences.count:
         return differences
-    found = list(_find_shared(base, actual))
-    if found:
-        return Differences(tuple(found), len(found))
+    shared = list(_find_shared(base, actual))
+    if shared:
+        return Differences(tuple(shared), len(shared))
     if not base.again or not is_repeatable(base, case, rules):
         return differences
     differences = compare_outcomes(base.again, actual.again, case, rules)

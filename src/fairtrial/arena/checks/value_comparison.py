@@ -25,7 +25,9 @@ from fairtrial.arena.checks.encoded_values import (
     EXACT,
     MAPPINGS,
     SEQUENCES,
+    TAG,
     UNORDERED,
+    Encoded,
     canonical,
     get_kind,
     get_pairs,
@@ -35,7 +37,7 @@ from fairtrial.arena.checks.encoded_values import (
 )
 from fairtrial.arena.checks.value_text import render
 from fairtrial.arena.model.verdicts import Difference
-from fairtrial.sandbox import TAG, Encoded, dump_encoded
+from fairtrial.sandbox import wire
 
 MAX_DIFFERENCES = 5
 """The number of differences that are listed."""
@@ -183,7 +185,7 @@ def _get_metadata(node: Encoded) -> str:
         return ""
     metadata = {key: value for key, value in sorted(node.items()) if key not in _CONTENT}
     # The same as of an untagged value: a dictionary is tagged only if its keys require it.
-    return dump_encoded(metadata) if metadata else ""
+    return wire.dump_encoded(metadata) if metadata else ""
 
 
 def _compare_exactly(

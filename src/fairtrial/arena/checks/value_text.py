@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from fairtrial.arena.checks.arrays import read_array
-from fairtrial.arena.checks.encoded_values import read_bytes, read_float, read_text
-from fairtrial.sandbox import TAG, Encoded, encode
+from fairtrial.arena.checks.encoded_values import TAG, Encoded, read_bytes, read_float, read_text
+from fairtrial.sandbox import wire
 
 MAX_CHARACTERS = 120
 _UNREADABLE = "<something that can't be read>"
@@ -138,7 +138,9 @@ def _show_moment(writer: _BoundedWriter, node: Encoded) -> None:
 def _show_array(writer: _BoundedWriter, node: Encoded) -> None:
     import numpy
 
-    items = node["items"] if "items" in node else encode(read_array(node).ravel()[:50].tolist())
+    items = (
+        node["items"] if "items" in node else wire.encode(read_array(node).ravel()[:50].tolist())
+    )
     if node[TAG] == "scalar":
         writer.add(f"{node['type']}(")
         writer.value(items[0])

@@ -18,11 +18,12 @@ from fairtrial.arena.checks.comparison_rules import (
     ComparisonRules,
     is_oversized,
 )
+from fairtrial.arena.checks.encoded_values import TAG, Encoded
 from fairtrial.arena.checks.value_comparison import MAX_DIFFERENCES, Differences, compare
 from fairtrial.arena.checks.value_text import render
 from fairtrial.arena.model.problem import Check
 from fairtrial.arena.model.verdicts import Difference
-from fairtrial.sandbox import TAG, Encoded, dump_encoded
+from fairtrial.sandbox import wire
 
 CallOutcome = Mapping[str, Any]
 """The report of one call: ``result`` or ``raised``, ``output``, and ``after``: the arguments after
@@ -138,7 +139,7 @@ def compare_outcomes(
 
 def is_same_text(one: CallOutcome, other: CallOutcome) -> bool:
     """Return whether two outcomes of the base are equal as JSON, which is quick to find out."""
-    return dump_encoded(one) == dump_encoded(other)
+    return wire.dump_encoded(one) == wire.dump_encoded(other)
 
 
 def join_differences(parts: Sequence[Differences]) -> Differences:

@@ -6,11 +6,13 @@ of each changed file.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from fairtrial.arena.arena import Arena
 from fairtrial.arena.candidates.base_files import list_base, scratch_index
@@ -32,6 +34,15 @@ class FileEdit:
     before: FileState | None
     after: FileState | None
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data, from which `from_dict` makes the same edit."""
+        return {"before": _pack_state(self.before), "after": _pack_state(self.after)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> FileEdit:
+        """Return the edit that `as_dict` made the data from."""
+        return cls(_unpack_state(data["before"]), _unpack_state(data["after"]))
+
 
 @dataclass(frozen=True, slots=True)
 class FileEdits:
@@ -44,6 +55,17 @@ class FileEdits:
     files: Mapping[str, FileEdit]
     patch: bytes
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data, with the files before, so that they can be merged later."""
+        files = {path: edit.as_dict() for path, edit in self.files.items()}
+        return {"files": files, "patch": base64.b64encode(self.patch).decode("ascii")}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> FileEdits:
+        """Return the edits that `as_dict` made the data from."""
+        files = {path: FileEdit.from_dict(edit) for path, edit in data["files"].items()}
+        return cls(files, base64.b64decode(data["patch"]))
+
     def count_lines(self) -> dict[str, tuple[int, int]]:
         """Return the numbers of lines added and removed in each file; zeros for binary files."""
         counts = {}
@@ -54,6 +76,20 @@ class FileEdits:
             ranges = find_differing(*(side.splitlines() for side in sides))
             counts[path] = (sum(len(new) for _, new in ranges), sum(len(old) for old, _ in ranges))
         return counts
+
+
+def _pack_state(state: FileState | None) -> dict[str, Any] | None:
+    if state is None:
+        return None
+    content = base64.b64encode(state.content).decode("ascii")
+    return {"content": content, "executable": state.executable, "is_link": state.is_link}
+
+
+def _unpack_state(data: Mapping[str, Any] | None) -> FileState | None:
+    if data is None:
+        return None
+    content = base64.b64decode(data["content"])
+    return FileState(content, data["executable"], bool(data["is_link"]))
 
 
 def find_differing(before: Sequence[bytes], after: Sequence[bytes]) -> list[tuple[range, range]]:

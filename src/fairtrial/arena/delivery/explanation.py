@@ -19,7 +19,6 @@ from fairtrial.arena.delivery.markdown_quoting import (
     code,
     plain,
     quote,
-    spell_command,
     spell_time,
     word,
 )
@@ -28,7 +27,7 @@ from fairtrial.arena.model.judgements import Judgement
 from fairtrial.arena.model.problem import Check, CodeProblem
 from fairtrial.arena.model.timings import Estimate, Measurement, Timing
 from fairtrial.arena.model.verdicts import Basis
-from fairtrial.arena.timing.stats.ratio_text import estimate_text, point_text, ratio_text
+from fairtrial.arena.timing.stats.ratio_text import estimate_text, ratio_text
 from fairtrial.arena.timing.total_checks import describe_total_check
 
 MOST_FILES = 50
@@ -172,8 +171,8 @@ def _describe_speed(evidence: WinnerEvidence) -> list[str]:
 def _describe_totals(timings: Sequence[Timing]) -> list[str]:
     """Return one line with the ratios by the median and in total, where totals are known."""
     ratios = [
-        f"{code(timing.benchmark)}: {point_text(timing.estimate)} by the median, "
-        f"{point_text(timing.total)} in total"
+        f"{code(timing.benchmark)}: {timing.estimate.ratio_text()} by the median, "
+        f"{timing.total.ratio_text()} in total"
         for timing in timings
         if timing.estimate is not None and timing.total is not None
     ]
@@ -220,7 +219,7 @@ def _describe_check(check: Check) -> str:
             what += ", and failed before"
         if check.compare == "output":
             what = "it prints the same"
-        return f"{code(spell_command(check.command))}: {what}"
+        return f"{code(check.command_text)}: {what}"
     source = f"{check.cases} made inputs" if check.inputs else "recorded calls"
     if check.accept:
         return (

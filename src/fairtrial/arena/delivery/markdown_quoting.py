@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 LONGEST_CODE = 120
 ASSUMES = "assumes: "
@@ -66,11 +66,6 @@ def _longest_run(text: str) -> int:
 def word(name: str) -> str:
     """Quote a name for a shell."""
     return name if re.fullmatch(r"[\w./+-]+", name) else "'" + name.replace("'", "'\\''") + "'"
-
-
-def spell_command(command: Sequence[str]) -> str:
-    """Return a problem's command as people write it, without the placeholder."""
-    return " ".join(command).replace("{python}", "python")
 
 
 def as_message(explanation: str) -> str:

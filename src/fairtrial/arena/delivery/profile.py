@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from fairtrial.arena.arena import Arena
 from fairtrial.arena.checks.function_check import OUTPUT_BYTES, make_inputs
 from fairtrial.arena.checks.pytest_check import PreparedPytestCheck, name_some, pytest_command
-from fairtrial.arena.delivery.markdown_quoting import spell_command
 from fairtrial.arena.delivery.tracing import LineTrace, TraceRequest, can_trace, trace
 from fairtrial.arena.model.candidates import Changes
 from fairtrial.arena.model.problem import Benchmark, Check
@@ -22,7 +21,7 @@ from fairtrial.arena.resources import ArenaResources
 from fairtrial.arena.stage import Stage
 from fairtrial.arena.timing.suite_benchmark import NAME, choose_slowest
 from fairtrial.core import LabError, StudyError
-from fairtrial.sandbox import Caps, Command
+from fairtrial.sandbox import Command, wire
 
 MOST_LINES = 8
 """How many lines of each side are reported."""
@@ -167,12 +166,12 @@ async def _find_subject(
             raise LabError(f"{benchmark.command[0]} is not Python, or is called with options of it")
         if benchmark.inputs:
             raise LabError("commands whose input files are made for each run are not profiled")
-        what = f"{benchmark.name}: {spell_command(benchmark.command)}"
+        what = f"{benchmark.name}: {benchmark.command_text}"
         return _Subject(what, request, _command_maker(benchmark))
     label = f"bench[{benchmark.name}]"
     check = Check(function=benchmark.call, inputs=benchmark.inputs, cases=CALLS)
     calls = await make_inputs(label, check, resources, secrets.token_hex(16))
-    job = {"function": benchmark.call, "view": "", "caps": list(Caps())}
+    job = {"function": benchmark.call, "view": "", "caps": list(wire.Caps())}
     cases = [call.case for call in calls]
     request = replace(request, calls={**job, "output_bytes": OUTPUT_BYTES, "cases": cases})
     return _Subject(f"{benchmark.name}: {benchmark.call}", request)

@@ -44,6 +44,14 @@ class NullResult:
     answer: str = ""
 
     @property
+    def outcome(self) -> str:
+        """Whether the checks accept it: `ACCEPTED`, `rejected by CHECK` or `not judged`."""
+        if self.passed is None:
+            return "not judged"
+        by = f" by {self.check}" if self.check else ""
+        return "ACCEPTED" if self.passed else f"rejected{by}"
+
+    @property
     def what(self) -> str:
         """What it does, to follow "a function that"."""
         always = f"always returns {self.answer or 'its first result'}"
@@ -95,6 +103,11 @@ class MutantResult:
     diff: str
     survived: bool | None
     check: str = ""
+
+    @property
+    def text(self) -> str:
+        """Where it is and what it changes, in one line."""
+        return f"{self.path}:{self.line} ({self.function}): {self.change}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
-from fairtrial.arena.model.timings import Measurement
-from fairtrial.arena.model.verdicts import Basis, Reason, Rejection, Verdict
+from fairtrial.arena.model.plain_data import measured_as_dict
+from fairtrial.arena.model.timings import Measurement, describe_verdict
+from fairtrial.arena.model.verdicts import Basis, Failure, Reason, Rejection, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +50,51 @@ class Judgement:
         """Return this judgment for a duplicate: a candidate with the same normalized changes."""
         origin = self.duplicate_of or self.name
         return replace(self, name=name, duplicate_of=origin, check_s=0.0, cpu_s=0.0)
+
+    def with_timing(self, result: Measurement | Rejection) -> Judgement:
+        """Return this judgment of a candidate that passed, completed with its timing."""
+        if isinstance(result, Measurement):
+            return replace(self, verdict=result.verdict, measurement=result)
+        is_our_fault = result.reason == Reason.EVALUATOR
+        verdict = Verdict.INCONCLUSIVE if is_our_fault else Verdict.REJECTED
+        return replace(self, verdict=verdict, rejection=result.cleaned())
+
+    @property
+    def verdict_text(self) -> str:
+        """The verdict, with its interval if the candidate was timed."""
+        estimate = self.measurement.estimate if self.measurement else None
+        return describe_verdict(self.verdict, estimate)
+
+    def headline(self) -> dict[str, Any]:
+        """Return what the candidate is and what was decided, and why, as plain data."""
+        return {
+            "name": self.name,
+            "digest": self.digest,
+            "verdict": self.verdict.value,
+            "basis": self.basis.value,
+            "reason": str(self.rejection) if self.rejection else None,
+        }
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data, as ``--json`` prints it."""
+        measured = self.measurement
+        estimate = measured.estimate if measured else None
+        return {
+            **self.headline(),
+            "failures": [failure.as_dict() for failure in self.failures],
+            "duplicate_of": self.duplicate_of,
+            "ratio": estimate.ratio if estimate else None,
+            "interval": [estimate.low, estimate.high] if estimate else None,
+            "sessions": estimate.sessions if estimate else None,
+            "check_s": round(self.check_s, 3),
+            "bench_s": round(measured.seconds, 3) if measured else None,
+            "peak_rss_mb": round(self.peak_rss_mb, 1),
+            "not_exercised": list(self.not_exercised),
+            "notes": [*self.notes, *(measured.notes if measured else ())],
+            **measured_as_dict(measured),
+        }
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """The first failures of its checks; empty if it passed."""
+        return self.rejection.failures if self.rejection else ()

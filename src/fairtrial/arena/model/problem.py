@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
@@ -87,6 +87,11 @@ class Check(Record):
     array_layout: Strictness = "strict"
     aliasing: Strictness = "strict"
     timeout_s: float = 120.0
+
+    @property
+    def command_text(self) -> str:
+        """The command as people write it, without the placeholder for Python."""
+        return spell_command(self.command)
 
     @property
     def is_pytest(self) -> bool:
@@ -177,6 +182,11 @@ class Benchmark(Record):
     command: tuple[str, ...] = ()
     cores: int = 1
     max_startup_ratio: float = MAX_STARTUP_RATIO
+
+    @property
+    def command_text(self) -> str:
+        """The command as people write it, without the placeholder for Python."""
+        return spell_command(self.command)
 
     @classmethod
     def _older_form(
@@ -277,6 +287,35 @@ class CodeProblem(Record):
         default="problem.yaml", compare=False, repr=False, metadata=fields.NOT_IN_FILES
     )
 
+    @property
+    def project(self) -> Path:
+        """The project's folder: the file's folder and `repo`."""
+        return self.folder / self.repo
+
+    @property
+    def can_time(self) -> bool:
+        """Whether there is a benchmark, or tests that can be timed."""
+        return bool(self.bench) or any(check.is_pytest for check in self.check)
+
+    @property
+    def timing_budget_s(self) -> float:
+        """How long one candidate may be timed: `budget_s` for each benchmark."""
+        return self.budget_s * max(len(self.bench), 1)
+
+    def identity(self) -> dict[str, Any]:
+        """Return the problem as the plain data that its fingerprints are made of.
+
+        Fields that records got later are left out while they have their defaults, so that the
+        fingerprints of earlier problems stay what they were.
+        """
+        data: dict[str, Any] = dump_record(self)
+        for group, later in _LATER_FIELDS.items():
+            for record in data[group]:
+                for name, default in later.items():
+                    if record[name] == default:
+                        del record[name]
+        return data
+
     @classmethod
     def _older_form(
         cls, data: dict[str, Any], path: FieldPath, mistakes: list[Mistake]
@@ -329,21 +368,6 @@ def _positive_mistakes(record: Record, name: str) -> Iterator[Mistake]:
         yield Mistake((name,), f"must be above 0, got {value:g}")
 
 
-def problem_identity(problem: CodeProblem) -> dict[str, Any]:
-    """Return a problem as the plain data that its fingerprints are made of.
-
-    Fields that records got later are left out while they have their defaults, so that the
-    fingerprints of earlier problems stay what they were.
-    """
-    data: dict[str, Any] = dump_record(problem)
-    for group, later in _LATER_FIELDS.items():
-        for record in data[group]:
-            for name, default in later.items():
-                if record[name] == default:
-                    del record[name]
-    return data
-
-
 _LATER_FIELDS: Mapping[str, Mapping[str, Any]] = {
     "check": {
         "accept": "",
@@ -357,6 +381,11 @@ _LATER_FIELDS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
+def spell_command(command: Sequence[str]) -> str:
+    """Return a problem's command as people write it, without the placeholder for Python."""
+    return " ".join(command).replace("{python}", "python")
+
+
 def resolve_paths(problem: CodeProblem, top: Path) -> CodeProblem:
     """Return the problem with all paths relative to `top`, the top of its repository.
 
@@ -366,7 +395,7 @@ def resolve_paths(problem: CodeProblem, top: Path) -> CodeProblem:
     lies outside of `top`.
     """
     # Links were followed to find the top, while the path of the file's folder may hold one.
-    project, real_top = (problem.folder / problem.repo).resolve(), top.resolve()
+    project, real_top = problem.project.resolve(), top.resolve()
     if not project.is_relative_to(real_top):
         raise StudyError(Mistake(("repo",), f"{project} doesn't lie in the repository {top}"))
     cwd = PurePosixPath(project.relative_to(real_top).as_posix(), problem.cwd)

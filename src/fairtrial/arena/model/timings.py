@@ -7,14 +7,18 @@ faster candidate.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal
+from typing import Any, Literal
 
+from fairtrial.arena.model.figures import percent_text, seconds_text
 from fairtrial.arena.model.verdicts import Rejection, Verdict
 
 Arm = Literal["base", "candidate"]
 Clock = Literal["wall", "cpu"]
+MOST_DIGITS, NARROW = 4, 2.5
+"""The most decimal places, and how many units of the last place an interval must be wide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +129,63 @@ class Estimate:
     sessions: int
     confidence: float
 
+    def text(self) -> str:
+        """Format ratio and interval like `1.42x [1.38, 1.46]`."""
+        digits = self._count_digits()
+        ratio, low, high = (f"{value:.{digits}f}" for value in (self.ratio, self.low, self.high))
+        return f"{ratio}x [{low}, {high}]"
+
+    def ratio_text(self) -> str:
+        """Format the ratio alone, like `1.42x`, with the same digits as beside its interval."""
+        return self.text().partition(" ")[0]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return ratio, interval and confidence as plain data."""
+        return {
+            "ratio": self.ratio,
+            "interval": [self.low, self.high],
+            "confidence": self.confidence,
+        }
+
+    def _count_digits(self) -> int:
+        """Return the fewest decimal places that show the width, and each bound's side of 1."""
+        bounds = [bound for bound in (self.low, self.high) if math.isfinite(bound)]
+        largest = max(self.ratio, *bounds)
+        least = 0 if largest >= 100 else 1 if largest >= 10 else 2
+        width = self.high - self.low
+        most = MOST_DIGITS
+        if 0 < self.ratio < 1:
+            most -= math.floor(math.log10(self.ratio))  # leading zeros don't count
+        for digits in range(least, most):
+            is_wide = width * 10**digits >= NARROW
+            if is_wide and all(bound == 1 or round(bound, digits) != 1 for bound in bounds):
+                return digits
+        return most
+
+
+def describe_verdict(verdict: Verdict, estimate: Estimate | None) -> str:
+    """Return a verdict with its interval; equivalence is never worded as "no difference"."""
+    if estimate is None:
+        return verdict.value
+    ratio = estimate.text()
+    if verdict != Verdict.EQUIVALENT:
+        return f"{verdict.value}, {ratio}"
+    if estimate.low > 1:
+        return f"equivalent (tiny gain, {ratio})"
+    if estimate.high < 1:
+        return f"equivalent (tiny loss, {ratio})"
+    most = max(estimate.high - 1, 1 - estimate.low)
+    return f"equivalent (a difference is below {percent_text(most)}, {ratio})"
+
+
+class TimingTopic(StrEnum):
+    """A figure of a benchmark that a veto or a note may be about."""
+
+    SLOW_INPUTS = "slow inputs"
+    STARTUP = "start-up"
+    OUTSIDE_WORK = "work outside of samples"
+    CPU_TIME = "CPU time"
+
 
 @dataclass(frozen=True, slots=True)
 class Timing:
@@ -150,6 +211,7 @@ class Timing:
     pays_after: the number of calls after which a longer start is made up for; None if it is not
         longer, or never made up for
     serial_correlation: the lag-1 autocorrelation of the sessions, by the von Neumann ratio
+    mentioned: the figures that vetoes and notes are about, so that remarks don't repeat them
     """
 
     benchmark: str
@@ -169,6 +231,12 @@ class Timing:
     startup_extra_s: float | None = None
     pays_after: int | None = None
     serial_correlation: float | None = None
+    mentioned: tuple[TimingTopic, ...] = ()
+
+    @property
+    def base_text(self) -> str:
+        """How long one call, or the process, takes on the base, as text; empty if unknown."""
+        return seconds_text(self.base_s) if self.base_s else ""
 
 
 class TotalVerdict(StrEnum):
@@ -232,6 +300,7 @@ class Measurement:
     sessions: the sessions, from which all of the above can be recomputed
     total_checks: whether claimed savings appear in the total of whole processes, one for each
         benchmark of calls that is faster; empty if the candidate was not to be adopted anyway
+    is_eliminated: whether it has few sessions because it was eliminated from a race
     """
 
     verdict: Verdict
@@ -245,3 +314,30 @@ class Measurement:
     notes: tuple[str, ...] = ()
     sessions: tuple[Session, ...] = field(default=(), repr=False)
     total_checks: tuple[TotalCheck, ...] = ()
+    is_eliminated: bool = False
+
+    @property
+    def verdict_text(self) -> str:
+        """The verdict with its interval: `faster, 1.42x [1.38, 1.46]`."""
+        return describe_verdict(self.verdict, self.estimate)
+
+    @property
+    def speed_text(self) -> str:
+        """The speed-up with its interval; empty if there were too few sessions."""
+        return self.estimate.text() if self.estimate else ""
+
+    @property
+    def session_count(self) -> int:
+        """The number of sessions that every benchmark has."""
+        if self.estimate is not None:
+            return self.estimate.sessions
+        numbers: dict[str, set[int]] = {}
+        for session in self.sessions:
+            numbers.setdefault(session.benchmark, set()).add(session.number)
+        return min(map(len, numbers.values()), default=0)
+
+    @property
+    def peak_rss_mb(self) -> float:
+        """The candidate's peak memory while it was timed; 0 if unknown."""
+        pairs = [timing.peak_rss_mb for timing in self.timings]
+        return max((pair.candidate for pair in pairs if pair is not None), default=0.0)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 
 class Verdict(StrEnum):
@@ -92,6 +93,10 @@ class Failure:
         differences = tuple(difference.cleaned() for difference in self.differences)
         return Failure(self.check, _clean(self.what), _clean(self.message), differences)
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data, as ``--json`` prints it."""
+        return asdict(self) | {"differences": [asdict(item) for item in self.differences]}
+
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
@@ -107,6 +112,9 @@ class Rejection:
     message: str
     failures: tuple[Failure, ...] = ()
     more: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.reason.value}: {self.message}"
 
     def cleaned(self) -> Rejection:
         """Return a copy whose texts can be encoded as UTF-8, whatever the candidate printed."""

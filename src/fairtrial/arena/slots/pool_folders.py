@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from fairtrial.arena.slots.removal import empty_folder, enter_folder
 from fairtrial.core import LabError
@@ -77,6 +78,25 @@ class PoolFolderInfo:
     size_bytes: int
     is_alive: bool
     is_kept: bool
+
+    @property
+    def state(self) -> str:
+        """Who uses it, or why it is there."""
+        if self.is_alive:
+            return f"in use by process {self.pid}" if self.pid else "in use"
+        return "kept on purpose" if self.is_kept else "left by a run that has ended"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data, as ``fairtrial clean --json`` prints it."""
+        return {
+            "path": str(self.path),
+            "repository": self.repository,
+            "pid": self.pid,
+            "size_bytes": self.size_bytes,
+            "age_s": round(self.age_s),
+            "alive": self.is_alive,
+            "kept": self.is_kept,
+        }
 
 
 def create_pool_folder(tree: Path) -> PoolFolder:

@@ -65,6 +65,15 @@ def has_room(folder: Path) -> bool:
     return has_inodes and status.f_bavail * status.f_frsize >= MIN_FREE_BYTES
 
 
+def require_room(folder: Path, what: str) -> None:
+    """Raise `NoRoomError` if the disk that holds `folder` is full.
+
+    what: what is to be written there, for the message
+    """
+    if not has_room(folder):
+        raise NoRoomError(f"no room is left to keep {what} in {folder}; make room")
+
+
 def as_lab_error(error: OSError) -> LabError:
     """Return a `LabError` that says what to do; a `NoRoomError` if the disk is full."""
     advice = _ADVICE.get(error.errno or 0, "")

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from fairtrial.arena.model.problem import CodeProblem
 from fairtrial.arena.slots.threads import in_thread
 from fairtrial.arena.snapshot.commit_writer import BRANCH, write_commit
 from fairtrial.arena.snapshot.disk_files import DiskFile, find_disk_files
@@ -52,6 +53,13 @@ async def find_top(folder: Path) -> Path:
     Raises `StudyError` if it is not in a git repository.
     """
     return (await find_repository(folder)).top
+
+
+async def compute_tree(problem: CodeProblem) -> str:
+    """Return the git tree that a snapshot of a problem's project has now, without keeping one."""
+    with TemporaryDirectory(prefix="fairtrial-tree-") as home:
+        snapshot = await take_snapshot(problem.project, Path(home), largest_mb=problem.largest_mb)
+        return snapshot.tree
 
 
 async def take_snapshot(folder: Path, home: Path, *, largest_mb: int = 100) -> Snapshot:

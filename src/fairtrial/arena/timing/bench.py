@@ -16,7 +16,7 @@ from fairtrial.arena.checks.prepared_check import PreparedCheck
 from fairtrial.arena.checks.pytest_check import PreparedPytestCheck
 from fairtrial.arena.disk_guard import DiskUse
 from fairtrial.arena.model.candidates import Changes
-from fairtrial.arena.model.problem import Benchmark, CodeProblem
+from fairtrial.arena.model.problem import Benchmark
 from fairtrial.arena.model.timings import Session
 from fairtrial.arena.model.verdicts import Rejection
 from fairtrial.arena.resources import ArenaResources
@@ -370,11 +370,6 @@ def has_timed_tests(checks: Sequence[PreparedCheck]) -> bool:
     """Return whether a check has tests that the base passes, which can be timed."""
     suites = (check for check in checks if isinstance(check, PreparedPytestCheck))
     return any(check.baseline.counted for check in suites)
-
-
-def can_time(problem: CodeProblem) -> bool:
-    """Return whether a problem has a benchmark, or tests that can be timed."""
-    return bool(problem.bench) or any(check.is_pytest for check in problem.check)
 
 
 def _describe_conditions(bench: Bench) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fairtrial.arena.model.timings import SlowInput, Timing
 from fairtrial.arena.model.verdicts import Verdict
-from fairtrial.arena.timing.stats.ratio_text import estimate_text, point_text
+from fairtrial.arena.timing.stats.ratio_text import estimate_text
 
 SLOWER_TAIL = 1.1
 """How many times as long as the base's the candidate's slowest tenth may take."""
@@ -39,26 +39,27 @@ def find_contradictions(timing: Timing, overall: Verdict) -> list[Contradiction]
     is_gain = overall == Verdict.FASTER and timing.verdict != Verdict.SLOWER
     if not is_gain or timing.estimate is None:
         return []
-    found = []
+    contradictions = []
     total, tail = timing.total, timing.tail
     least = min(1.0, timing.estimate.ratio)
-    median = f"by the median it is {point_text(timing.estimate)}"
+    median = f"by the median it is {timing.estimate.ratio_text()}"
     if total is not None and total.high < least:
         text = f"{median}, but in total it is slower than the base: {estimate_text(total)}"
-        found.append(Contradiction(text, is_shown=True))
+        contradictions.append(Contradiction(text, is_shown=True))
     elif total is not None and total.low <= 1 and timing.verdict == Verdict.FASTER:
         text = f"{median}, but in total no gain is shown: {estimate_text(total)}"
-        found.append(Contradiction(text, is_shown=False))
+        contradictions.append(Contradiction(text, is_shown=False))
     if tail is not None and tail.high < least and tail.ratio < 1 / SLOWER_TAIL:
         text = f"its slowest tenth of samples is slower than the base's: {estimate_text(tail)}"
-        found.append(Contradiction(text, is_shown=True))
-    if found and timing.slow_inputs:
-        found[0] = Contradiction(
-            f"{found[0].text}; slower on {name_inputs(timing.slow_inputs)}", found[0].is_shown
+        contradictions.append(Contradiction(text, is_shown=True))
+    if contradictions and timing.slow_inputs:
+        contradictions[0] = Contradiction(
+            f"{contradictions[0].text}; slower on {name_inputs(timing.slow_inputs)}",
+            contradictions[0].is_shown,
         )
     return [
         Contradiction(f"{timing.benchmark}: {contradiction.text}", contradiction.is_shown)
-        for contradiction in found
+        for contradiction in contradictions
     ]
 
 

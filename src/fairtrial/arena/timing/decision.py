@@ -292,11 +292,12 @@ def _conclude(
         return record.give_up(rules, alpha)
     rival = "" if standing.rival is None else f" ({names[standing.rival]})"
     raced = f"out of the race after {len(record.replicates)} sessions: {standing.state}{rival}"
-    notes = () if standing.state in (RunnerState.RUNNING, RunnerState.WITHDRAWN) else (raced,)
-    measured = record.summarize(rules, alpha, *notes)
+    is_eliminated = standing.state not in (RunnerState.RUNNING, RunnerState.WITHDRAWN)
+    measured = record.summarize(rules, alpha, *((raced,) if is_eliminated else ()))
     if measured is None:
         nothing = ("it had no session",)
         return Measurement(verdict=Verdict.INCONCLUSIVE, estimate=None, notes=nothing)
+    measured = replace(measured, is_eliminated=is_eliminated)
     if record.vetoes:  # they kept it from winning, so they stay, even if wider bounds dropped them
         return replace(measured, adopt=False, vetoes=record.vetoes)
     return measured
@@ -326,7 +327,7 @@ def _find_contradictions(measured: Measurement | None) -> list[Contradiction]:
 def _lasting_vetoes(measured: Measurement) -> tuple[str, ...]:
     """Return the vetoes that more sessions are not likely to lift."""
     contradictions = _find_contradictions(measured)
-    passing = {found.text for found in contradictions if not found.is_shown}
+    passing = {item.text for item in contradictions if not item.is_shown}
     passing.update(find_doubts(measured))
     return tuple(veto for veto in measured.vetoes if veto not in passing)
 

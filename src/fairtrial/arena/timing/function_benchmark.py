@@ -43,7 +43,7 @@ from fairtrial.arena.timing.timed_output import OUTPUT_BYTES, reject_output
 from fairtrial.arena.timing.worker_channel import WorkerChannel
 from fairtrial.arena.timing.workers import WorkResult, is_late, run_workers
 from fairtrial.core import LabError, MisfitError, Mistake, StudyError
-from fairtrial.sandbox import Caps, Command, Ending, dump_encoded
+from fairtrial.sandbox import Command, Ending, wire
 
 SLOWEST = 100.0
 """How many times as long as the base a candidate may take before it is stopped."""
@@ -255,7 +255,9 @@ async def prepare_function_benchmark(
     Raises `StudyError` if the base can't be called, `MisfitError` if the budget is too small.
     """
     check = find_check(setup.base, benchmark)
-    job = dump_encoded({"function": benchmark.call, "view": check.view, "caps": list(Caps())})
+    job = wire.dump_encoded(
+        {"function": benchmark.call, "view": check.view, "caps": list(wire.Caps())}
+    )
     measure = partial(_measure_base, benchmark, supplier, setup, job.encode("ascii"), budget_s)
     pace = await find_pace(measure, budget_s)
     schedule = choose_schedule(pace, job.encode("ascii"), budget_s)

@@ -15,7 +15,7 @@ from fairtrial.arena.stage import HARNESS, Stage
 from fairtrial.arena.timing.worker_channel import ChannelError, ChannelTimeoutError, WorkerChannel
 from fairtrial.arena.timing.workers import START_S
 from fairtrial.core import Mistake, StudyError, single_cause
-from fairtrial.sandbox import Caps, dump_encoded
+from fairtrial.sandbox import wire
 
 PORTION_BYTES = 4 * 2**20
 """About how much is requested at once, judging by earlier inputs; far below the largest reply."""
@@ -68,7 +68,7 @@ class InputSupplier:
     async def _make(self, seed: str, first: int, count: int) -> list[bytes]:
         from anyio import to_thread
 
-        order = dump_encoded({"seed": seed, "first": first, "count": count}).encode("ascii")
+        order = wire.dump_encoded({"seed": seed, "first": first, "count": count}).encode("ascii")
         ask = partial(self.channel.ask, b"M", order, timeout_s=self.timeout_s)
         try:
             reply = await to_thread.run_sync(ask, abandon_on_cancel=True)
@@ -102,7 +102,7 @@ async def open_supplier(benchmark: Benchmark, stage: Stage) -> AsyncIterator[Inp
     job = {
         "file": str(stage.seen / file),
         "function": function,
-        "caps": list(Caps()),
+        "caps": list(wire.Caps()),
         "writes_files": not benchmark.call,
     }
     channel = WorkerChannel()

@@ -35,7 +35,7 @@ from fairtrial.arena.timing.valgrind import (
     read_totals,
 )
 from fairtrial.core import FairtrialError
-from fairtrial.sandbox import Caps, Command, Completed, Ending, dump_encoded
+from fairtrial.sandbox import Command, Completed, Ending, wire
 
 SAMPLE_S = 0.05
 """How long the counted calls should take without valgrind: some 200 million instructions."""
@@ -77,7 +77,7 @@ class _CountedCalls:
         return len(self.inputs) // 2
 
     def text(self, calls: int) -> bytes:
-        job = dump_encoded({**self.job, "calls": calls}).encode("ascii")
+        job = wire.dump_encoded({**self.job, "calls": calls}).encode("ascii")
         return b"\n".join((job, *self.inputs))
 
 
@@ -289,7 +289,7 @@ async def _prepare(bench: Bench, benchmark: FunctionBenchmark, pace: Pace) -> _C
     seed = f"{bench.secret}/instructions/{benchmark.name}"
     inputs = await benchmark.supplier.make(seed, 2 * calls)
     check = benchmark.check
-    job = {"function": benchmark.benchmark.call, "view": check.view, "caps": list(Caps())}
+    job = {"function": benchmark.benchmark.call, "view": check.view, "caps": list(wire.Caps())}
     return _CountedCalls(job, tuple(inputs))
 
 

@@ -95,7 +95,7 @@ def find_doubts(measured: Measurement) -> list[str]:
         doubt
         for timing in measured.timings
         for doubt in outside_doubts(
-            timing, [one for one in measured.sessions if one.benchmark == timing.benchmark]
+            timing, [item for item in measured.sessions if item.benchmark == timing.benchmark]
         )
     ]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fairtrial.arena.checks.encoded_values import TAG, Encoded
 from fairtrial.arena.checks.value_text import render
 from fairtrial.arena.checks.worker_reports import read_line
 from fairtrial.arena.model.timings import Sample, SlowInput
 from fairtrial.arena.timing.stats.session_ratio import net_rounds
-from fairtrial.sandbox import TAG, Encoded
 
 SLOWER = 1.5
 """From this multiple of the base's time on, in wall and CPU time, an input is reported."""
@@ -40,7 +40,7 @@ def find_slow_inputs(
             first = 1 + turn * calls
             what = describe_input(read_line(inputs[first]))
             slow.append(SlowInput(number, first, calls, growth, what))
-    return tuple(sorted(slow, key=lambda found: -found.growth)[:MOST_OF_SESSION])
+    return tuple(sorted(slow, key=lambda slow_input: -slow_input.growth)[:MOST_OF_SESSION])
 
 
 def describe_input(case: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean, median, stdev
 from types import MappingProxyType
 
@@ -15,6 +16,7 @@ from fairtrial.arena.model.timings import (
     Session,
     SlowInput,
     Timing,
+    TimingTopic,
 )
 from fairtrial.arena.model.verdicts import Verdict
 from fairtrial.arena.timing.contradictions import find_contradictions
@@ -30,7 +32,7 @@ from fairtrial.arena.timing.stats.autocorrelation import (
     serial_correlation,
     session_look,
 )
-from fairtrial.arena.timing.stats.ratio_text import point_text, ratio_text
+from fairtrial.arena.timing.stats.ratio_text import ratio_text
 from fairtrial.arena.timing.stats.sequential import Claim, SessionLook, adopt
 from fairtrial.arena.timing.stats.session_ratio import (
     mean_ratio,
@@ -82,28 +84,36 @@ def summarize(
     limits = [
         startup_limits.get(sessions[0].benchmark, MAX_STARTUP_RATIO) for sessions in by_benchmark
     ]
-    timings = tuple(
+    timings = [
         _time(sessions, alpha, min_effect, limit)
         for sessions, limit in zip(by_benchmark, limits, strict=True)
-    )
+    ]
     verdict = Verdict(look.claim.value)
     is_faster = verdict == Verdict.FASTER
-    vetoes = tuple(
-        veto
-        for timing, sessions, limit in zip(timings, by_benchmark, limits, strict=True)
-        for veto in (
-            *_vetoes(timing, limit, has_others=len(timings) > 1),
-            *outside_vetoes(timing, sessions),
-            *(outside_doubts(timing, sessions) if counts_doubts and is_faster else ()),
-            *(contradiction.text for contradiction in find_contradictions(timing, verdict)),
-        )
-    )
+    vetoes: list[str] = []
+    for index, (timing, sessions, limit) in enumerate(
+        zip(timings, by_benchmark, limits, strict=True)
+    ):
+        outside = outside_vetoes(timing, sessions)
+        if counts_doubts and is_faster:
+            outside += outside_doubts(timing, sessions)
+        starting = startup_vetoes(timing, limit)
+        contradictions = [item.text for item in find_contradictions(timing, verdict)]
+        slower = _slower_vetoes(timing) if len(timings) > 1 else []
+        vetoes += [*slower, *starting, *outside, *contradictions]
+        topics = {
+            TimingTopic.STARTUP: starting,
+            TimingTopic.OUTSIDE_WORK: outside,
+            TimingTopic.SLOW_INPUTS: contradictions and timing.slow_inputs,
+        }
+        mentioned = (topic for topic, mentions in topics.items() if mentions)
+        timings[index] = replace(timing, mentioned=(*timing.mentioned, *mentioned))
     return Measurement(
         verdict=verdict,
         estimate=_estimate(look, alpha),
         adopt=adopt(look, min_effect) and not vetoes,
-        vetoes=vetoes,
-        timings=timings,
+        vetoes=tuple(vetoes),
+        timings=tuple(timings),
         seconds=seconds,
         waited_s=waited_s,
         notes=tuple(notes),
@@ -118,6 +128,7 @@ def _time(sessions: Sequence[Session], alpha: float, min_effect: float, limit: f
     estimate = _estimate(look, alpha)
     base_s = median(seconds_per_call(session.samples, "base") for session in sessions)
     extra_s = startup_extra_s(sessions)
+    notes, mentions_cpu_time = _clock_notes(sessions, estimate)
     rounds = [
         list(net_rounds(session.samples, lambda sample: sample.wall_s).values())
         for session in sessions
@@ -132,20 +143,21 @@ def _time(sessions: Sequence[Session], alpha: float, min_effect: float, limit: f
         startup=startup_ratio(sessions, limit),
         outside=outside_share(sessions),
         peak_rss_mb=_peak(sessions),
-        notes=(*_notes(sessions, estimate), *_describe_dependence(statistics)),
+        notes=(*_share_notes(sessions), *notes, *_describe_dependence(statistics)),
         total=total_ratio(rounds),
         tail=tail_ratio(rounds),
         slow_inputs=() if look.claim == Claim.SLOWER else _slow_inputs(sessions),
         startup_extra_s=extra_s,
         pays_after=pays_after(extra_s, base_s, estimate),
         serial_correlation=serial_correlation(statistics),
+        mentioned=(TimingTopic.CPU_TIME,) if mentions_cpu_time else (),
     )
 
 
 def _slow_inputs(sessions: Sequence[Session]) -> tuple[SlowInput, ...]:
     """Return the inputs on which the candidate was slowest relative to the base."""
     slow = (slow for session in sessions for slow in session.slow_inputs)
-    return tuple(sorted(slow, key=lambda found: -found.growth)[:MOST_SLOW_INPUTS])
+    return tuple(sorted(slow, key=lambda slow_input: -slow_input.growth)[:MOST_SLOW_INPUTS])
 
 
 def _describe_dependence(statistics: Sequence[float]) -> list[str]:
@@ -186,39 +198,46 @@ def _peak(sessions: Sequence[Session]) -> Pair | None:
     return Pair(max(peak.base for peak in peaks), max(peak.candidate for peak in peaks))
 
 
-def _notes(sessions: Sequence[Session], estimate: Estimate | None) -> list[str]:
-    notes = []
+def _share_notes(sessions: Sequence[Session]) -> list[str]:
+    """Return a note on results that take long to iterate over."""
     shares = [session.materializing for session in sessions if session.materializing]
     share = median(pair.candidate for pair in shares) if shares else 0.0
-    if share > MOST_GOING_THROUGH:
-        notes.append(f"{share:.0%} of the time went into going through what it returns")
+    if share <= MOST_GOING_THROUGH:
+        return []
+    return [f"{share:.0%} of the time went into going through what it returns"]
+
+
+def _clock_notes(sessions: Sequence[Session], estimate: Estimate | None) -> tuple[list[str], bool]:
+    """Return a note on wall and CPU time that disagree, and whether it mentions CPU time."""
     busy = _busy_share(sessions)
     if busy is not None and busy < LEAST_BUSY:  # then a gap of the clocks has an unknown cause
-        return [*notes, _describe_idle(busy, sessions, estimate)]
+        cpu = _cpu_ratio(sessions)
+        return [_describe_idle(busy, cpu, _wall_text(sessions, estimate))], cpu is not None
     walls = [_ratio(session) for session in sessions]
     cpus = [session_cpu_ratio(session.samples) for session in sessions]
     gaps = [cpu - wall for cpu, wall in zip(cpus, walls, strict=True) if cpu is not None]
-    if len(gaps) == len(sessions) > 1:
-        doubt = 3 * stdev(gaps) / math.sqrt(len(gaps))
-        gap = fmean(gaps)
-        if abs(gap) - doubt > CLOCK_GAP:
-            wall, cpu = _wall_text(sessions, estimate), ratio_text(math.exp(-fmean(walls) - gap))
-            more = "more" if gap > 0 else "less"
-            notes.append(
-                f"the clock says {wall}, CPU time {cpu}: it works {more} than it saves; "
-                "other cores, waiting or other programs make the difference"
-            )
-    return notes
+    if len(gaps) != len(sessions) or len(gaps) < 2:
+        return [], False
+    gap, doubt = fmean(gaps), 3 * stdev(gaps) / math.sqrt(len(gaps))
+    if abs(gap) - doubt <= CLOCK_GAP:
+        return [], False
+    wall, cpu_text = _wall_text(sessions, estimate), ratio_text(math.exp(-fmean(walls) - gap))
+    more = "more" if gap > 0 else "less"
+    return [
+        f"the clock says {wall}, CPU time {cpu_text}: it works {more} than it saves; "
+        "other cores, waiting or other programs make the difference"
+    ], True
 
 
 def _wall_text(sessions: Sequence[Session], estimate: Estimate | None) -> str:
     """Format the ratio of wall times as in estimates."""
-    return point_text(estimate) if estimate else ratio_text(math.exp(-fmean(map(_ratio, sessions))))
+    return (
+        estimate.ratio_text() if estimate else ratio_text(math.exp(-fmean(map(_ratio, sessions))))
+    )
 
 
-def _describe_idle(busy: float, sessions: Sequence[Session], estimate: Estimate | None) -> str:
+def _describe_idle(busy: float, cpu: float | None, wall: str) -> str:
     """Return a note on a base that computes for a part of its time only."""
-    wall, cpu = _wall_text(sessions, estimate), _cpu_ratio(sessions)
     ratios = (
         "" if cpu is None else f": by CPU time alone it is {ratio_text(cpu)}, by the clock {wall}"
     )
@@ -242,10 +261,9 @@ def _busy_share(sessions: Sequence[Session]) -> float | None:
     return sum(sample.cpu_s or 0.0 for sample in kept) / sum(sample.wall_s for sample in kept)
 
 
-def _vetoes(timing: Timing, startup_limit: float, *, has_others: bool) -> list[str]:
-    vetoes = []
-    if timing.verdict == Verdict.SLOWER and has_others:
-        assert timing.estimate is not None
-        vetoes.append(f"{timing.benchmark} got slower: {point_text(timing.estimate)}")
-    vetoes += startup_vetoes(timing, startup_limit)
-    return vetoes
+def _slower_vetoes(timing: Timing) -> list[str]:
+    """Return the veto of a benchmark that got slower, while others got faster."""
+    if timing.verdict != Verdict.SLOWER:
+        return []
+    assert timing.estimate is not None
+    return [f"{timing.benchmark} got slower: {timing.estimate.ratio_text()}"]

@@ -14,52 +14,46 @@ from fairtrial.core import Mistake, StudyError
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenTimings:
-    """Which files were written.
+class TimingFiles:
+    """The files that results of timing are to be written to.
 
-    samples: number of samples in the table; None if there is no table
-    has_plot: whether there is a plot; not if nothing was timed
+    samples: the table of all samples, .csv or .parquet; None for none
+    plot: the plot of the intervals, .png or .svg; None for none
     """
 
-    samples: int | None = None
-    has_plot: bool = False
+    samples: Path | None = None
+    plot: Path | None = None
 
+    def check(self, *, instructions: bool = False) -> None:
+        """Raise `StudyError` if a file can't be written; call it before any work is done.
 
-def check_timing_options(
-    samples: Path | None = None, plot: Path | None = None, *, instructions: bool = False
-) -> None:
-    """Raise `StudyError` if a file can't be written, or instructions can't be counted here.
+        instructions: whether instructions are to be counted, too, which needs valgrind
+        """
+        if instructions:
+            find_valgrind()
+        if self.samples is not None:
+            check_samples_path(self.samples)
+        if self.plot is not None:
+            check_plot_path(self.plot)
+        for path in (self.samples, self.plot):
+            if path is not None and not path.absolute().parent.is_dir():
+                message = f"{path}: there is no folder {path.parent}"
+                raise StudyError(Mistake((), message, "make it, or name another"))
 
-    Call it before any work is done.
-    """
-    if instructions:
-        find_valgrind()
-    if samples is not None:
-        check_samples_path(samples)
-    if plot is not None:
-        check_plot_path(plot)
-    for path in (samples, plot):
-        if path is not None and not path.absolute().parent.is_dir():
-            message = f"{path}: there is no folder {path.parent}"
-            raise StudyError(Mistake((), message, "make it, or name another"))
+    def write_samples(self, measurements: Mapping[str, Measurement]) -> int | None:
+        """Write the table, and return its number of samples; None if it isn't wanted.
 
+        measurements: by the name of the candidate
+        """
+        return None if self.samples is None else write_samples(self.samples, measurements)
 
-def write_timing_files(
-    measurements: Mapping[str, Measurement],
-    *,
-    samples: Path | None = None,
-    plot: Path | None = None,
-    min_effect: float = 0.02,
-) -> WrittenTimings:
-    """Write the samples and plot the intervals of these measurements.
+    def draw_plot(self, measurements: Mapping[str, Measurement], min_effect: float) -> bool:
+        """Draw the plot, and return whether there is one; not if nothing was timed.
 
-    measurements: by the name of the candidate
-    samples: the table, .csv or .parquet
-    plot: the plot, .png or .svg; not written if there is no measurement
-    min_effect: the smallest effect of interest, drawn as a band around 1
-    """
-    count = None if samples is None else write_samples(samples, measurements)
-    has_plot = plot is not None and bool(measurements)
-    if plot is not None and has_plot:
-        plot_intervals(plot, interval_rows(measurements), min_effect=min_effect)
-    return WrittenTimings(count, has_plot)
+        measurements: by the name of the candidate
+        min_effect: the smallest effect of interest, drawn as a band around 1
+        """
+        if self.plot is None or not measurements:
+            return False
+        plot_intervals(self.plot, interval_rows(measurements), min_effect=min_effect)
+        return True

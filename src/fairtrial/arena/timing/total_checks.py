@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from fairtrial.arena.model.candidates import Changes
+from fairtrial.arena.model.figures import seconds_text, share_text
 from fairtrial.arena.model.timings import Measurement, Timing, TotalCheck, TotalVerdict
 from fairtrial.arena.model.verdicts import Rejection, Verdict
-from fairtrial.arena.timing.stats.ratio_text import ratio_text, seconds_text, share_text
+from fairtrial.arena.timing.stats.ratio_text import ratio_text
 from fairtrial.arena.timing.stats.reconciliation import LARGE_CLAIM, SavingClaim
 
 LEAST_LIMIT_S = 15.0

@@ -13,7 +13,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from fairtrial.sandbox import HEADER_BYTES, pack, unpack_header
+from fairtrial.sandbox import wire
 
 LARGEST_REPLY = 64 * 2**20
 _CREDENTIALS = struct.Struct("3i")
@@ -86,13 +86,13 @@ class WorkerChannel:
         self._near.settimeout(timeout_s)
         try:
             data, ancillary, _, _ = self._near.recvmsg(
-                HEADER_BYTES, socket.CMSG_SPACE(_CREDENTIALS.size)
+                wire.HEADER_BYTES, socket.CMSG_SPACE(_CREDENTIALS.size)
             )
         except TimeoutError:
             raise ChannelTimeoutError("it didn't start in time") from None
         except OSError as error:
             raise ChannelError(f"the connection broke: {error}") from None
-        if not data or data != pack(b"H", 0):
+        if not data or data != wire.pack(b"H", 0):
             raise ChannelError("it ended before the first request")
         for level, kind, content in ancillary:
             if sys.platform == "linux" and (level, kind) == (
@@ -118,16 +118,16 @@ class WorkerChannel:
         Raises `ChannelTimeoutError` if there is none in time, `ChannelError` if the worker is gone.
         """
         self._number += 1
-        message = pack(letter, self._number, payload)
+        message = wire.pack(letter, self._number, payload)
         self._near.settimeout(timeout_s)
         cpu_before = self.cpu_s()
         began = time.perf_counter()
         try:
             self._near.sendall(message)
-            header = self._receive(HEADER_BYTES)
+            header = self._receive(wire.HEADER_BYTES)
             wall_s = time.perf_counter() - began
             cpu_after = self.cpu_s()
-            got_letter, got_number, size = unpack_header(header)
+            got_letter, got_number, size = wire.unpack_header(header)
             if (got_letter, got_number) != (letter, self._number) or size > LARGEST_REPLY:
                 raise ChannelError("it sent something else than the requested reply")
             content = self._receive(size)

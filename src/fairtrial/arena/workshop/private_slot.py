@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fairtrial.arena.candidates.folders import MAX_CANDIDATE_MB
 from fairtrial.arena.model.candidates import FileState
 from fairtrial.arena.slots.base import is_below
 from fairtrial.arena.slots.copying import TargetTree
@@ -33,7 +34,7 @@ Files = Mapping[str, FileState | None]
 
 
 class TooLargeError(Exception):
-    """An agent's changes are larger than a candidate may be."""
+    """An agent's changes are larger than a candidate may be; the message says how large."""
 
 
 @dataclass(slots=True)
@@ -152,7 +153,7 @@ def read_entry(path: Path, mode: int, most: int) -> FileState | None:
     if not stat.S_ISREG(mode):
         return None
     if path.lstat().st_size > most:
-        raise TooLargeError
+        raise TooLargeError(f"more than {MAX_CANDIDATE_MB} MB")
     try:
         handle = os.open(path, READ_ONLY)
     except OSError:

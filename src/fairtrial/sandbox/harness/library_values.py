@@ -46,14 +46,14 @@ def _is_found(kind: type, module: Any, path: Any) -> bool:
     if is_native(kind) or type(module) is not str or type(path) is not str or "<" in path:
         return True
     namespace = None
-    found: Any = _modules.get(module)
+    member: Any = _modules.get(module)
     try:
         for part in path.split("."):
-            namespace = _module_dict(found) if namespace is None else _namespace(found)
-            found = namespace[part]
+            namespace = _module_dict(member) if namespace is None else _namespace(member)
+            member = namespace[part]
     except (KeyError, TypeError):
         return False
-    return found is kind
+    return member is kind
 
 
 def is_native(kind: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from fairtrial.arena import Judgement, Measurement, Rejection, Verdict, estimate_text
+from fairtrial.arena import Judgement, Measurement, Rejection, Verdict
 from fairtrial.testing.cheats.attack import Attack, Harm
 from fairtrial.testing.cheats.facts import list_texts
 from fairtrial.testing.cheats.outcomes import AttackOutcome
@@ -40,7 +40,7 @@ def conclude_timed(attack: Attack, result: Measurement | Rejection) -> tuple[Att
     if isinstance(result, Rejection):
         is_ours = result.reason.value == "evaluator"
         return AttackOutcome.NOT_REACHED if is_ours else AttackOutcome.REJECTED, result.message
-    figures = estimate_text(result.estimate) or "too few sessions"
+    figures = result.speed_text or "too few sessions"
     if result.adopt:
         return AttackOutcome.WON, f"adopted: {figures}"
     if result.vetoes and result.verdict == Verdict.FASTER:

@@ -15,7 +15,6 @@ from fairtrial.arena import (
     Candidate,
     Changes,
     CodeProblem,
-    find_top,
     open_arena,
     time_candidate,
 )
@@ -92,10 +91,9 @@ class AttackTrial:
 
     async def run(self, arena: Arena, bench: Bench | None) -> None:
         """Try all attacks on all targets of the problem."""
-        top = await find_top(self.problem.folder / self.problem.repo)
-        project = (self.problem.folder / self.problem.repo / self.problem.cwd).resolve()
+        project = (self.problem.project / self.problem.cwd).resolve()
         tests = [path for path in project.rglob("*test*.py") if "site-packages" not in path.parts]
-        paths = tuple(str(path.relative_to(top.resolve())) for path in tests[:MOST_TESTS])
+        paths = tuple(str(path.relative_to(arena.top.resolve())) for path in tests[:MOST_TESTS])
         for target in find_targets(arena.problem, await arena.sources()):
             facts = await learn(arena, bench, target)
             target_trial = TargetTrial(self, arena, bench, target, facts, paths)

@@ -8,25 +8,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from fairtrial.arena import Candidate, FileState
 from fairtrial.core import LabError, on_one_line
-from fairtrial.llm import (
-    ChatAnswer,
-    Dialect,
-    Endpoint,
-    Price,
-    RequestLog,
-    RequestRefused,
-    cost_usd,
-    read_logged_answer,
-    send_chat_request,
-)
+from fairtrial.llm import ChatAnswer, ChatClient, RequestLog, RequestRefused
 from fairtrial.optimize.proposals import Brief, Reply, Request, Usage
-from fairtrial.optimize.proposer import KeepStep
+from fairtrial.optimize.proposer import KeepPart
 from fairtrial.optimize.proposers.chat.answers import Draft, read_answer
 from fairtrial.optimize.proposers.chat.prompts import Form, Message, write_complaint
 
@@ -37,31 +26,12 @@ def keep_nothing(reply: Reply) -> None:
     """Drop a partial reply: for callers that don't resume."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationSettings:
-    """How a model is asked.
-
-    model: its name
-    endpoint: its endpoint
-    form: the form of its answers
-    price: the price of its tokens, if that is known
-    make_body: returns the body of a request, given the messages
-    dialect: which fields the endpoint understands
-    """
-
-    model: str
-    endpoint: Endpoint
-    form: Form
-    price: Price | None
-    make_body: Callable[[list[Message]], dict[str, Any]]
-    dialect: Dialect = field(default_factory=Dialect)
-
-
 @dataclass(slots=True)
 class Conversation:
     """One request, from the question to the reply.
 
-    settings: how the model is asked
+    client: asks the model
+    form: the form of its answers
     brief, request: what it is asked
     earlier: an unusable answer that an earlier attempt has paid for, if there is one
     keep: stores an unusable answer before the model is asked once more
@@ -71,11 +41,12 @@ class Conversation:
     started_s: when it began
     """
 
-    settings: ConversationSettings
+    client: ChatClient
+    form: Form
     brief: Brief
     request: Request
     earlier: Reply | None = None
-    keep: KeepStep = keep_nothing
+    keep: KeepPart = keep_nothing
     log: RequestLog = field(default_factory=RequestLog)
     answers: list[ChatAnswer] = field(default_factory=list)
     is_recalled: bool = False
@@ -112,22 +83,21 @@ class Conversation:
 
     def _recall(self) -> list[Draft] | None:
         """Return the drafts of the earlier answer; None if there is none that can be read."""
-        answer = None if self.earlier is None else read_logged_answer(self.earlier.exchange)
-        if self.earlier is None or answer is None:
+        if self.earlier is None:
             return None
-        self.is_recalled = True
-        self.log.entries.extend(self.earlier.exchange)
+        log = RequestLog(list(self.earlier.exchange))
+        answer = log.read_last_answer()
+        if answer is None:
+            return None
+        self.is_recalled, self.log = True, log
         return self._read(answer)
 
     async def _ask(self, messages: list[Message]) -> list[Draft]:
-        settings, seed = self.settings, self.request.seed + len(self.answers)
-        body = settings.make_body(messages)
-        return self._read(
-            await send_chat_request(settings.endpoint, body, seed, self.log, settings.dialect)
-        )
+        seed = self.request.seed + len(self.answers)
+        return self._read(await self.client.ask(messages, seed=seed, log=self.log))
 
     def _read(self, answer: ChatAnswer) -> list[Draft]:
-        secret = self.settings.endpoint.secret
+        secret = self.client.secret
         self.answers.append(answer)
         if answer.refusal or answer.finish == "content_filter":
             raise RequestRefused(f"the model refuses: {answer.refusal or answer.finish}")
@@ -135,7 +105,7 @@ class Conversation:
             raise RequestRefused(f"the answer holds the value of {secret.variable}")
         is_cut = answer.finish == "length"
         drafts = read_answer(
-            answer.text, self.brief.files, self.settings.form, self.request.wanted, is_cut=is_cut
+            answer.text, self.brief.files, self.form, self.request.wanted, is_cut=is_cut
         )
         for path, text in (item for draft in drafts for item in draft.files.items()):
             if secret.is_in(text):  # the base may hold it
@@ -149,7 +119,7 @@ class Conversation:
         if not refusal and not any(candidates):
             note = next((draft.note for draft in drafts if draft.note), "")
             refusal = f"the answer changes nothing: {note}".removesuffix(": ")
-        refusal = on_one_line(self.settings.endpoint.secret.redact(refusal), LONGEST_REFUSAL)
+        refusal = on_one_line(self.client.secret.redact(refusal), LONGEST_REFUSAL)
         entries = tuple(self.log.entries)
         return Reply(candidates if not refusal else (), self._usage(), refusal, entries)
 
@@ -162,21 +132,21 @@ class Conversation:
             name if request.wanted == 1 else f"{name}.{place + 1}",
             files={path: FileState(text.encode("utf-8")) for path, text in draft.files.items()},
             parent=request.about[place].digest if place < len(request.about) else None,
-            origin=f"chat: {self.settings.model}",
+            origin=f"chat: {self.client.options.model}",
             note=draft.note,
         )
 
     def _usage(self) -> Usage:
         """Return the usage of all answers; a missing token count makes the cost unknown."""
-        price, earlier = self.settings.price, self.earlier.usage if self.earlier else Usage()
+        options, earlier = self.client.options, self.earlier.usage if self.earlier else Usage()
         new = self.answers[1:] if self.is_recalled else self.answers
-        costs = [cost_usd(price, answer.prompt_tokens, answer.completion_tokens) for answer in new]
+        costs = [options.cost_usd(answer.prompt_tokens, answer.completion_tokens) for answer in new]
         costs.append(earlier.cost_usd)
         if self.log.has_lost_answers:
-            costs.append(cost_usd(price, None, None))
+            costs.append(options.cost_usd(None, None))
         priced = [cost for cost in costs if cost is not None]
         return Usage(
-            self.settings.model,
+            self.client.options.model,
             earlier.prompt_tokens + sum(answer.prompt_tokens or 0 for answer in new),
             earlier.completion_tokens + sum(answer.completion_tokens or 0 for answer in new),
             math.fsum(priced) if len(priced) == len(costs) else None,

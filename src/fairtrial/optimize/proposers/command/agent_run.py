@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fairtrial.arena import (
-    MAX_CANDIDATE_MB,
     AgentChanges,
     AgentSlot,
     Candidate,
@@ -140,8 +139,8 @@ class OpenCommandProposer(Proposer):
                 return self._refuse(f"{why}{self._tail(exchange)}", done.wall_s, exchange)
             try:
                 taken = await slot.read_changes()
-            except TooLargeError:
-                why = f"{self.settings.label} left more than {MAX_CANDIDATE_MB} MB"
+            except TooLargeError as error:
+                why = f"{self.settings.label} left {error}"
                 return self._refuse(why, done.wall_s, exchange)
         dropped = self._spell_dropped(taken)
         exchange["dropped"] = [

@@ -1,52 +1,11 @@
-"""Judgements and measurements as plain data, as ``--json`` prints them."""
+"""Measurements as plain data, as ``--json`` prints them."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from typing import Any
 
-from fairtrial.arena.model.judgements import Judgement
 from fairtrial.arena.model.timings import Estimate, Measurement
-
-
-def judgement_as_dict(judgement: Judgement) -> dict[str, Any]:
-    """Return the judgement of one candidate as plain data."""
-    rejection, measured = judgement.rejection, judgement.measurement
-    failures = rejection.failures if rejection else ()
-    estimate = measured.estimate if measured else None
-    return {
-        "name": judgement.name,
-        "digest": judgement.digest,
-        "verdict": judgement.verdict.value,
-        "basis": judgement.basis.value,
-        "reason": f"{rejection.reason.value}: {rejection.message}" if rejection else None,
-        "failures": [
-            {
-                "check": failure.check,
-                "what": failure.what,
-                "message": failure.message,
-                "differences": [
-                    {
-                        "where": difference.where,
-                        "expected": difference.expected,
-                        "actual": difference.actual,
-                    }
-                    for difference in failure.differences
-                ],
-            }
-            for failure in failures
-        ],
-        "duplicate_of": judgement.duplicate_of,
-        "ratio": estimate.ratio if estimate else None,
-        "interval": [estimate.low, estimate.high] if estimate else None,
-        "sessions": estimate.sessions if estimate else None,
-        "check_s": round(judgement.check_s, 3),
-        "bench_s": round(measured.seconds, 3) if measured else None,
-        "peak_rss_mb": round(judgement.peak_rss_mb, 1),
-        "not_exercised": list(judgement.not_exercised),
-        "notes": [*judgement.notes, *(measured.notes if measured else ())],
-        **measured_as_dict(measured),
-    }
 
 
 def measured_as_dict(measured: Measurement | None) -> dict[str, Any]:
@@ -80,8 +39,8 @@ def measured_as_dict(measured: Measurement | None) -> dict[str, Any]:
                 "outside": timing.outside,
                 "peak_rss_mb": timing.peak_rss_mb and asdict(timing.peak_rss_mb),
                 "notes": list(timing.notes),
-                "total": timing.total and _estimate_as_dict(timing.total),
-                "tail": timing.tail and _estimate_as_dict(timing.tail),
+                "total": timing.total and timing.total.as_dict(),
+                "tail": timing.tail and timing.tail.as_dict(),
                 "slow_inputs": [asdict(slow) for slow in timing.slow_inputs],
                 "startup_extra_s": timing.startup_extra_s,
                 "pays_after": timing.pays_after,
@@ -101,8 +60,6 @@ def measured_as_dict(measured: Measurement | None) -> dict[str, Any]:
 
 
 def _estimate_as_dict(estimate: Estimate | None) -> dict[str, Any]:
-    return {
-        "ratio": estimate.ratio if estimate else None,
-        "interval": [estimate.low, estimate.high] if estimate else None,
-        "confidence": estimate.confidence if estimate else None,
-    }
+    if estimate is None:
+        return dict.fromkeys(("ratio", "interval", "confidence"))
+    return estimate.as_dict()

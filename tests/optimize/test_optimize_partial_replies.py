@@ -7,7 +7,7 @@ from test_optimize_flow import SETTING, Arena, Events, Script, optimize
 
 from fairtrial.core import LabError
 from fairtrial.optimize import Reply, Usage
-from fairtrial.optimize.journal import STEP, read_journal
+from fairtrial.optimize.journal import PARTIAL, read_journal
 from fairtrial.optimize.lineage import LoopRules
 from fairtrial.optimize.proposers.replay import Replay
 from fairtrial.study.agents.journal import Journal
@@ -24,7 +24,7 @@ class TwoSteps(Script):
     is_down: bool = False
     firsts: list = field(default_factory=list)
 
-    async def propose_in_steps(self, brief, request, earlier, keep):
+    async def propose_in_parts(self, brief, request, earlier, keep):
         self.firsts.append(earlier)
         if earlier is None:
             keep(Reply(usage=FIRST, refusal="hm", exchange=({"said": "hm"},)))
@@ -76,14 +76,14 @@ def test_of_several_steps_the_last_holds_all():
     journal = Journal()
     read_journal(journal, SETTING)
     for paid in (1, 2):
-        journal.append(STEP, {"key": "initial/line 0/0/0", "paid": paid})
+        journal.append(PARTIAL, {"key": "initial/line 0/0/0", "paid": paid})
     assert read_journal(journal, SETTING).partial_replies["initial/line 0/0/0"]["paid"] == 2
 
 
 def test_steps_of_another_setting_are_left_aside():
     journal = Journal()
     read_journal(journal, {"who": "another"})
-    journal.append(STEP, {"key": "initial/line 0/0/0"})
+    journal.append(PARTIAL, {"key": "initial/line 0/0/0"})
     assert read_journal(journal, SETTING).partial_replies == {}
 
 

@@ -1,0 +1,58 @@
+"""What commands on code problems have in common: reading the file, settings, notes, errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fairtrial.arena import CodeProblem, read_problem
+from fairtrial.cli.event_text import print_event
+from fairtrial.cli.output import print_wrapped, warn
+from fairtrial.core import StudyError, events, on_one_line
+
+LONGEST_NOTE = 2_000
+
+
+def unsandboxed_option(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that adds ``--unsandboxed`` to a command.
+
+    what: what runs without a sandbox, for the help
+    """
+    return click.option(
+        "--unsandboxed",
+        is_flag=True,
+        help=f"Run {what} without a sandbox where there is none, or where the problem says plain.",
+    )
+
+
+def load_with_warnings(path: Path) -> CodeProblem:
+    """Read a problem file, and print warnings about it."""
+    problem, warnings = read_problem(path)
+    warn(warnings)
+    return problem
+
+
+def choose_emit(*, as_json: bool) -> events.Emit:
+    """Return what shows progress events: nothing beside JSON, else lines on standard error."""
+    return events.ignore_event if as_json else print_event
+
+
+def print_notes(notes: Iterable[str]) -> None:
+    """Print notes below a result, one paragraph each."""
+    for text in notes:
+        print_wrapped(f"note: {on_one_line(text, LONGEST_NOTE)}", "", "  ")
+
+
+@contextmanager
+def errors_name(path: Path) -> Iterator[None]:
+    """Add the problem's file to mistakes that don't say where they are."""
+    try:
+        yield
+    except StudyError as error:
+        if error.source:
+            raise
+        raise StudyError(error.mistakes, source=str(path)) from None

@@ -1,0 +1,178 @@
+"""Options of a model behind a chat-completions endpoint, and the requests that they make."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from fairtrial.core import LabError, Mistake, Record, StudyError
+from fairtrial.llm.dialect import TOKEN_LIMIT_FIELDS, TokensField
+from fairtrial.llm.endpoint import Endpoint
+from fairtrial.llm.prices import PRICES_DATE, Price, cost_usd, find_price, price_mistakes
+from fairtrial.llm.secret import Secret
+
+Message = dict[str, str]
+"""One message of a conversation: `role` and `content`."""
+_OWN_FIELDS = (
+    "model",
+    "messages",
+    "stream",
+    "stream_options",
+    "temperature",
+    *TOKEN_LIMIT_FIELDS,
+    "n",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ChatOptions(Record):
+    """How a model behind an OpenAI-compatible chat-completions endpoint is asked.
+
+    base_url: the endpoint, without `/chat/completions`: https://api.openai.com/v1
+    model: the model's name, as the endpoint knows it
+    key_variable: the name of the environment variable that holds the key; empty for a server that
+        needs none. Never the key itself. A value of fewer than 8 characters counts as a
+        placeholder, not as a secret.
+    temperature: how much answers vary; not sent unless given
+    max_tokens: how long an answer may be, reasoning included; null sends no bound
+    tokens_field: the name of that field: `max_tokens` or `max_completion_tokens`; `either`
+        tries the first and follows the endpoint's complaint
+    timeout_s: how long one attempt may take in all
+    retries: how many further attempts there are when the endpoint is busy, broken or out of reach
+    backoff_s: the wait before the first of them; it doubles each time. A Retry-After header has
+        priority
+    longest_wait_s: the longest wait between attempts, whatever the endpoint asks for
+    most_at_once: how many requests may be under way at the same time
+    stream: whether answers are streamed, as server-sent events
+    prices: US dollars for a million tokens of prompt and of answer, by model; has priority over
+        the built-in table
+    extra: further fields of the request: reasoning_effort, top_p, ...
+    """
+
+    base_url: str
+    model: str
+    key_variable: str = ""
+    temperature: float | None = None
+    max_tokens: int | None = 8_192
+    tokens_field: TokensField = "either"
+    timeout_s: float = 300.0
+    retries: int = 4
+    backoff_s: float = 1.0
+    longest_wait_s: float = 60.0
+    most_at_once: int = 4
+    stream: bool = False
+    prices: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def _mistakes(self) -> Iterator[Mistake]:
+        yield from self._blank_mistakes("model")
+        yield from _url_mistakes(self.base_url)
+        yield from _variable_mistakes(self.key_variable)
+        if self.temperature is not None and not 0 <= self.temperature < math.inf:
+            yield Mistake(("temperature",), f"must be 0 or more, got {self.temperature:g}")
+        for name, least in (("retries", 0), ("most_at_once", 1)):
+            if getattr(self, name) < least:
+                yield Mistake((name,), f"must be {least} or more, got {getattr(self, name)}")
+        if self.max_tokens is not None and self.max_tokens < 1:
+            yield Mistake(("max_tokens",), f"must be 1 or more, or null; got {self.max_tokens}")
+        if not (self.timeout_s > 0 and math.isfinite(self.timeout_s)):
+            yield Mistake(("timeout_s",), f"must be more than 0 seconds, got {self.timeout_s:g}")
+        for name in ("backoff_s", "longest_wait_s"):
+            if not (getattr(self, name) >= 0 and math.isfinite(getattr(self, name))):
+                yield Mistake((name,), f"must be 0 seconds or more, got {getattr(self, name):g}")
+        yield from _extra_mistakes(self.extra)
+        yield from price_mistakes(self.prices)
+
+    @property
+    def price(self) -> Price | None:
+        """The price of the model's tokens; None if that isn't known."""
+        return find_price(self.model, self.prices)
+
+    def cost_usd(self, prompt_tokens: int | None, completion_tokens: int | None) -> float | None:
+        """Return the cost of an answer; None if the price, or a count it needs, is unknown."""
+        return cost_usd(self.price, prompt_tokens, completion_tokens)
+
+    def require_key(self) -> None:
+        """Raise `StudyError` if the environment variable of the key isn't set, or holds no key."""
+        try:
+            Secret.from_environment(self.key_variable)
+        except LabError as error:
+            raise StudyError(Mistake(("key_variable",), str(error))) from None
+
+    def require_price(self, ceiling: str) -> None:
+        """Raise `StudyError` if the model's price isn't known.
+
+        ceiling: the ceiling that can't be kept without a price, as text
+        """
+        if self.price is None:
+            message = (
+                f"the price of the model '{self.model}' is not known (table of {PRICES_DATE}), so "
+                f"that a ceiling of {ceiling} can't be kept"
+            )
+            hint = (
+                f"add `prices: {{{self.model}: [input, output]}}`, in US dollars for a million "
+                "tokens ([0, 0] for a server of your own), or leave out the ceiling"
+            )
+            raise StudyError(Mistake(("prices",), message, hint))
+
+    def make_endpoint(self) -> Endpoint:
+        """Return the endpoint, with the key; raise `LabError` if the key is missing."""
+        return Endpoint(
+            self.base_url,
+            Secret.from_environment(self.key_variable),
+            self.timeout_s,
+            self.retries,
+            self.backoff_s,
+            self.longest_wait_s,
+        )
+
+    def make_body(self, messages: Sequence[Message]) -> dict[str, Any]:
+        """Return the JSON body of a request; the limit of the answer is named `max_tokens`."""
+        body: dict[str, Any] = {**self.extra, "model": self.model, "messages": list(messages)}
+        if self.temperature is not None:
+            body["temperature"] = self.temperature
+        if self.max_tokens is not None:
+            body["max_tokens"] = self.max_tokens
+        if self.stream:
+            body |= {"stream": True, "stream_options": {"include_usage": True}}
+        return body
+
+
+def _url_mistakes(url: str) -> Iterator[Mistake]:
+    try:
+        parts = urlsplit(url)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname)
+        is_address = is_address and (parts.port is None or parts.port > 0) and url.isprintable()
+    except ValueError:
+        is_address = False
+    if not is_address or " " in url:
+        hint = "for example https://api.openai.com/v1"
+        yield Mistake(("base_url",), "must be an http:// or https:// address", hint)
+    elif "@" in parts.netloc or parts.query or parts.fragment:
+        message = "must hold no user name, password, query or fragment"
+        yield Mistake(("base_url",), message, "name the key's variable in `key_variable`")
+
+
+def _extra_mistakes(extra: Mapping[str, Any]) -> Iterator[Mistake]:
+    for name, value in extra.items():
+        try:
+            json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+        except (TypeError, ValueError):  # a date or a .nan of YAML; its value isn't repeated
+            message = "can't be sent: JSON has no such value"
+            yield Mistake(("extra", name), message, "put texts into quotes")
+        if name in _OWN_FIELDS:
+            yield Mistake(("extra", name), "has an option of its own, or can't be changed")
+
+
+def _variable_mistakes(name: str) -> Iterator[Mistake]:
+    # What is no name may be the key itself, so it isn't repeated.
+    if name and not (name.isascii() and name.isidentifier()):
+        yield Mistake(
+            ("key_variable",),
+            "must be the name of an environment variable, such as OPENAI_API_KEY",
+            "put the key into that variable, not here",
+        )

@@ -1,0 +1,32 @@
+"""The formats that we share with the harness: encoded values, and frames on its channels.
+
+A namespace: `wire.encode`, `wire.pack`. What runs inside the sandbox imports the same modules by
+path.
+"""
+
+from fairtrial.sandbox.harness.codec import (
+    Caps,
+    dump_encoded,
+    encode,
+    encode_raised,
+)
+from fairtrial.sandbox.harness.decoder import decode
+from fairtrial.sandbox.harness.frames import (
+    HEADER_BYTES,
+    pack,
+    unpack_header,
+)
+from fairtrial.sandbox.harness.library_values import TAG, Encoded
+
+__all__ = [
+    "HEADER_BYTES",
+    "TAG",
+    "Caps",
+    "Encoded",
+    "decode",
+    "dump_encoded",
+    "encode",
+    "encode_raised",
+    "pack",
+    "unpack_header",
+]
