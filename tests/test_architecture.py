@@ -46,11 +46,11 @@ FILES = sorted(SOURCE.rglob("*.py"))
 # How many names and namespaces each facade may list, and how many names may cross packages in all
 # (`tools/import_graph.py`). Lower a number when it can be lowered; to raise one is a decision.
 MOST_NAMES = {
-    "core": 32, "llm": 10, "sandbox": 34, "study": 78, "arena": 81, "optimize": 21, "compat": 60,
+    "core": 32, "llm": 10, "sandbox": 34, "study": 78, "arena": 72, "optimize": 21, "compat": 60,
 }  # fmt: skip
 MOST_CROSSING_NAMES = 208
 # Functions that a facade lists although no package uses them and no guide mentions them.
-UNDOCUMENTED = {"arena": {"audit_arena", "disambiguate_names", "read_diff"}}
+UNDOCUMENTED: dict[str, set[str]] = {}
 
 
 def package_of(path):

@@ -28,12 +28,12 @@ from fairtrial.arena import (
     Pair,
     Reason,
     Rejection,
-    SlowInput,
     Timing,
     TotalCheck,
     TotalVerdict,
     Verdict,
 )
+from fairtrial.arena.model.timings import SlowInput
 from fairtrial.cli import (
     evaluate,
     evaluate_progress as judging,

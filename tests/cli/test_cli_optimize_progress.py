@@ -23,7 +23,7 @@ from fairtrial.arena import (
     TimingProgress,
     Verdict,
 )
-from fairtrial.cli import live_display as live, optimize, optimize_progress as optimizing
+from fairtrial.cli import live_display as live, optimize_progress as optimizing
 from fairtrial.cli.optimize_errors import explain_failure
 from fairtrial.core.events import (
     HostWaitEnded,
@@ -37,6 +37,7 @@ from fairtrial.optimize import (
     CandidateDropped,
     CandidateEntered,
     CandidatePassed,
+    Optimizer,
     ProposalReceived,
     ProposalRequested,
     RequestKind,
@@ -182,17 +183,18 @@ def test_small_sums_are_written_out(cost, text):
 
 
 @pytest.mark.parametrize(
-    ("candidates", "benchmarks", "told"),
+    ("candidates", "benchmarks", "text"),
     [
         (1, 1, "one candidate; timing it twice takes 40 s at most"),
         (2, 1, "up to 2 candidates; timing them, and the best again, takes 80 s at most"),
         (6, 2, "up to 6 candidates; timing them, and the best again, takes 6 min at most"),
     ],
 )
-def test_what_timing_takes_at_most_holds_the_best_ones_second_time(candidates, benchmarks, told):
+def test_what_timing_takes_at_most_holds_the_best_ones_second_time(candidates, benchmarks, text):
     bench = tuple(Benchmark(f"b{at}", "m:f", "i.py:g") for at in range(benchmarks))
     problem = CodeProblem("p", check=(Check(command=("true",)),), bench=bench, budget_s=20.0)
-    assert optimize._estimate(problem, candidates) == f"{told}, and mostly far less"
+    optimizer = Optimizer(max_candidates=candidates)
+    assert optimizer.describe_duration(problem) == f"{text}, and mostly far less"
 
 
 # -- a terminal --

@@ -5,22 +5,13 @@ from fairtrial.arena.arena import (
 )
 from fairtrial.arena.audit.audit import (
     AuditLimits as AuditLimits,
-    audit_arena as audit_arena,
     audit_problem as audit_problem,
-)
-from fairtrial.arena.candidates.diff_parser import (
-    read_diff as read_diff,
-)
-from fairtrial.arena.candidates.diffs import (
-    FileDiff as FileDiff,
-    UnreadableDiff as UnreadableDiff,
 )
 from fairtrial.arena.candidates.editable_match import (
     require_editable_files as require_editable_files,
 )
 from fairtrial.arena.candidates.folders import (
     DIFF_SUFFIXES as DIFF_SUFFIXES,
-    disambiguate_names as disambiguate_names,
     read_candidate as read_candidate,
 )
 from fairtrial.arena.checks.recorded_calls import (
@@ -69,9 +60,6 @@ from fairtrial.arena.machine_survey import (
 )
 from fairtrial.arena.model.adequacy import (
     Adequacy as Adequacy,
-    MutantResult as MutantResult,
-    NullKind as NullKind,
-    NullResult as NullResult,
 )
 from fairtrial.arena.model.candidates import (
     Candidate as Candidate,
@@ -95,7 +83,6 @@ from fairtrial.arena.model.timings import (
     Pair as Pair,
     Sample as Sample,
     Session as Session,
-    SlowInput as SlowInput,
     Timing as Timing,
     TotalCheck as TotalCheck,
     TotalVerdict as TotalVerdict,

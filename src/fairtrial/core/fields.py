@@ -39,17 +39,23 @@ def required_fields(cls: type[Any]) -> tuple[str, ...]:
 
 
 def field_docs(cls: type[Any]) -> dict[str, str]:
-    """Return the documentation of each field, from ``name: text`` lines of the docstring."""
+    """Return the documentation of each field, from ``name: text`` lines of docstrings.
+
+    Fields of a base class may be documented there.
+    """
     names = {field.name for field in dataclasses.fields(cls)}
     docs: dict[str, str] = {}
-    current = ""
-    for line in (cls.__doc__ or "").splitlines():
-        name, colon, text = line.strip().partition(": ")
-        if colon and name in names:
-            current = name
-            docs[name] = text.strip()
-        elif not line.strip():
-            current = ""
-        elif current:
-            docs[current] += " " + line.strip()
+    for base in reversed(cls.__mro__):
+        if not dataclasses.is_dataclass(base):
+            continue
+        current = ""
+        for line in (base.__doc__ or "").splitlines():
+            name, colon, text = line.strip().partition(": ")
+            if colon and name in names:
+                current = name
+                docs[name] = text.strip()
+            elif not line.strip():
+                current = ""
+            elif current:
+                docs[current] += " " + line.strip()
     return {name: docs[name] for name in field_types(cls) if name in docs}

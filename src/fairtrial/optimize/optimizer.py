@@ -70,7 +70,8 @@ class Optimizer(Record, agents.AgentHooks):
     repairs: how often a candidate is repaired
     refinements: how often a lineage is refined
     batch_refine: how many neighboring lineages are refined in one request, if the proposer can
-    patience: after how many generations without a gain a lineage ends
+    patience: after how many generations without a gain a lineage ends; a generation is a proposal
+        or a refinement, with its repairs
     slots: how many candidates are checked at once; 0 for one for each core
     max_seconds: after how many seconds no more requests are made
     max_tokens: after how many tokens no more requests are made

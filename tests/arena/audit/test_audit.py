@@ -17,12 +17,12 @@ from fairtrial.arena import (
     Candidate,
     Check,
     CodeProblem,
-    NullKind,
     audit_problem,
     evaluate_candidates,
 )
 from fairtrial.arena.audit import audit as auditing
 from fairtrial.arena.checks import command_check as commands, pytest_check as tests
+from fairtrial.arena.model.adequacy import NullKind
 from fairtrial.cli.audit_text import print_audit, summarize_audit
 from fairtrial.cli.main import cli
 from fairtrial.optimize.journal import problem_fingerprint

@@ -6,9 +6,9 @@ import types
 
 import pytest
 
-from fairtrial.arena import NullKind
 from fairtrial.arena.audit.definitions import Definition
 from fairtrial.arena.audit.nulls import make_null
+from fairtrial.arena.model.adequacy import NullKind
 
 MODULE = """
 def double(items):

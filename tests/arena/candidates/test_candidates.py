@@ -12,15 +12,8 @@ import pytest
 from candidate_kit import EVERYTHING, FILES, contents, encode, make_snapshot, resolve_candidate
 from repository_kit import write_files
 
-from fairtrial.arena import (
-    Candidate,
-    FileState,
-    Reason,
-    Rejection,
-    disambiguate_names,
-    read_candidate,
-)
-from fairtrial.arena.candidates.folders import MAX_CANDIDATE_MB, MB
+from fairtrial.arena import Candidate, FileState, Reason, Rejection, read_candidate
+from fairtrial.arena.candidates.folders import MAX_CANDIDATE_MB, MB, disambiguate_names
 from fairtrial.arena.candidates.paths import PathRules
 from fairtrial.arena.candidates.resolution import editable_files, resolve
 from fairtrial.arena.slots.threads import NoRoomError

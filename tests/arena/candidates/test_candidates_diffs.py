@@ -14,9 +14,10 @@ from candidate_kit import FILES, TEN, contents, encode, git_diff, make_snapshot,
 from hypothesis import example, given, settings, strategies as st
 from repository_kit import run_git
 
-from fairtrial.arena import Reason, Rejection, UnreadableDiff, read_diff
+from fairtrial.arena import Reason, Rejection
 from fairtrial.arena.candidates import diff_application
-from fairtrial.arena.candidates.diff_parser import MAX_HUNKS
+from fairtrial.arena.candidates.diff_parser import MAX_HUNKS, read_diff
+from fairtrial.arena.candidates.diffs import UnreadableDiff
 from fairtrial.arena.candidates.paths import PathRules
 from fairtrial.arena.snapshot.git import GitError, git
 

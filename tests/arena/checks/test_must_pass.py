@@ -12,13 +12,13 @@ from fairtrial.arena import (
     ArenaSettings,
     Check,
     CodeProblem,
-    NullKind,
     Reason,
     Verdict,
     evaluate_candidates,
     open_arena,
 )
 from fairtrial.arena.checks import command_check as commands, pytest_check as tests
+from fairtrial.arena.model.adequacy import NullKind
 from fairtrial.core import StudyError
 
 BASE = "def mean(numbers):\n    return sum(numbers) / len(numbers)\n"

@@ -18,10 +18,10 @@ from fairtrial.arena import (
     Pair,
     Sample,
     Session,
-    SlowInput,
     Verdict,
     describe_measurement,
 )
+from fairtrial.arena.model.timings import SlowInput
 from fairtrial.arena.timing.bench import SessionBatch
 from fairtrial.arena.timing.decision import DecisionRules, measure, race
 from fairtrial.arena.timing.slow_inputs import describe_input, find_slow_inputs
