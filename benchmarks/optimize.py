@@ -49,6 +49,7 @@ from fairtrial.optimize.journal import JournalState
 from fairtrial.optimize.lineage import LoopRules
 from fairtrial.optimize.loop import OptimizeLoop
 from fairtrial.optimize.preparation import make_brief
+from fairtrial.optimize.requests import ProposerClient
 from fairtrial.optimize.scheduler import Scheduler
 from fairtrial.study.agents.journal import Journal
 
@@ -183,17 +184,8 @@ async def stream(place: Place) -> list[Judgement]:
     rules = LoopRules(
         lineages=place.count, max_candidates=place.count, kinds=frozenset({RequestKind.INITIAL})
     )
-    running = Scheduler(
-        place.arena,
-        place.bench,
-        OptimizeLoop(rules),
-        place.sleeper,
-        place.brief,
-        journal=Journal(),
-        earlier=JournalState(),
-        max_seconds=None,
-        emit=ignore_event,
-    )
+    client = ProposerClient(place.sleeper, place.brief, Journal(), JournalState())
+    running = Scheduler(place.arena, place.bench, OptimizeLoop(rules), client, ignore_event)
     await running.run()
     return list(running.judgements.values())
 
