@@ -41,7 +41,9 @@ def _words(count: int, kinds: int) -> list[str]:
 
 def _graph(count: int) -> dict[int, list[int]]:
     return {
-        node: sorted({_RANDOM.randrange(node + 1, count) for _ in range(3)}) if node + 1 < count else []
+        node: sorted({_RANDOM.randrange(node + 1, count) for _ in range(3)})
+        if node + 1 < count
+        else []
         for node in range(count)
     }
 

@@ -29,7 +29,7 @@ from fairtrial_codemod.transforms.recursive_prepends import find_recursive_prepe
 from fairtrial_codemod.transforms.regex_patterns import find_pattern_caches, find_patterns
 from fairtrial_codemod.transforms.scan_indexes import find_scan_indexes
 from fairtrial_codemod.transforms.sums import find_sums
-from fairtrial_codemod.writing import can_write, write_changes
+from fairtrial_codemod.writing import write_changes
 
 MAX_ROUNDS = 4
 """A change may make another one possible; this often it is looked for."""
@@ -112,9 +112,7 @@ def get_refusal(text: str) -> str | None:
         if coding and coding[1].lower().replace("_", "-") not in ("utf-8", "utf8", "ascii"):
             return f"it is written in {coding[1]}"
     text = text.removeprefix("\ufeff")
-    if read_source(text) is None:
-        return "it can't be parsed"
-    return None if can_write(text) else "libcst can't parse it, though Python can"
+    return "it can't be parsed" if read_source(text) is None else None
 
 
 @lru_cache(maxsize=8192)

@@ -1,4 +1,4 @@
-"""Add imports of the standard library to a module.
+"""Add imports of the standard library to a source.
 
 They go into the group of the standard library, in order if the group is sorted: after
 ``__future__`` and before other packages. Imports below the first other statement don't count.
@@ -6,128 +6,113 @@ They go into the group of the standard library, in order if the group is sorted:
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from libcst import Import, ImportFrom, Module, SimpleStatementLine
+from fairtrial_codemod.analysis.source_file import SourceFile, read_source
 
+_Import = ast.Import | ast.ImportFrom
 SortKey = Callable[[Any], Any]
 
 
-def add_imports(module: Module, dotted: Iterable[str]) -> Module:
-    """Return the module with the imports that it lacks: ``heapq``, ``collections.deque``."""
+def add_imports(text: str, dotted: Iterable[str]) -> str:
+    """Return a source with the imports that it lacks: ``heapq``, ``collections.deque``.
+
+    A source that can't be parsed is returned as it is.
+    """
     for path in sorted(set(dotted)):
-        package, _, name = path.rpartition(".")
-        module = _add(module, package, name)
-    return module
+        source = read_source(text)
+        if source is not None:
+            text = _add(source, *path.rpartition(".")[::2])
+    return text
 
 
-def add_imports_to_text(text: str, dotted: Iterable[str]) -> str:
-    """Return a source with the imports that it lacks; the same text if libcst can't parse it."""
-    import libcst as cst
-
-    try:
-        return add_imports(cst.parse_module(text), dotted).code
-    except Exception:  # libcst reports errors in many ways
-        return text
-
-
-def _add(module: Module, package: str, name: str) -> Module:
-    import libcst as cst
-
-    start, end = _find_imports(module)
-    head = list(module.body[start:end])
-    for at, line in enumerate(head):
-        assert isinstance(line, cst.SimpleStatementLine)
-        for part, node in enumerate(line.body):
-            assert isinstance(node, cst.Import | cst.ImportFrom)
-            if _provides(node, package, name):
-                return module
-            if package and isinstance(node, cst.ImportFrom) and _get_module(node) == package:
-                small = [*line.body[:part], _add_name(module, node, name), *line.body[part + 1 :]]
-                body = list(module.body)
-                body[start + at] = line.with_changes(body=small)
-                return module.with_changes(body=body)
-    code = f"from {package} import {name}" if package else f"import {name}"
-    new = cst.parse_statement(code, config=module.config_for_parsing)
-    return _insert(module, start, head, new)
-
-
-def _find_imports(module: Module) -> tuple[int, int]:
-    """Return where imports begin, after the docstring and ``__future__``, and where they end."""
-    import libcst as cst
-
-    body = module.body
-    start = 1 if module.get_docstring(clean=False) is not None else 0
-    end = start
-    while end < len(body):
-        line = body[end]
-        if not isinstance(line, cst.SimpleStatementLine):
+def _add(source: SourceFile, package: str, name: str) -> str:
+    body = source.tree.body
+    start = int(ast.get_docstring(source.tree, clean=False) is not None)
+    head: list[_Import] = []
+    for node in body[start:]:
+        if not isinstance(node, _Import):
             break
-        if not all(isinstance(node, cst.Import | cst.ImportFrom) for node in line.body):
-            break
-        end += 1
-        if any(_get_module(node) == "__future__" for node in line.body):
-            start = end
-    return start, end
+        head.append(node)
+        if getattr(node, "module", "") == "__future__":
+            start, head = start + len(head), []
+    for node in head:
+        if _provides(node, package, name):
+            return source.text
+    for node in head:
+        if package and _get_module(node) == package and isinstance(node, ast.ImportFrom):
+            return _add_name(source, node, name)
+    new = f"from {package} import {name}" if package else f"import {name}"
+    parsed = ast.parse(new).body[0]
+    assert isinstance(parsed, _Import)
+    return _insert(source, start, _join_lines(head), parsed)
 
 
-def _insert(module: Module, start: int, head: Sequence[Any], new: Any) -> Module:
+def _join_lines(head: Sequence[_Import]) -> list[list[_Import]]:
+    """Return imports by line: several may share one."""
+    lines: list[list[_Import]] = []
+    for node in head:
+        if lines and lines[-1][-1].end_lineno == node.lineno:
+            lines[-1].append(node)
+        else:
+            lines.append([node])
+    return lines
+
+
+def _insert(source: SourceFile, start: int, head: list[list[_Import]], new: _Import) -> str:
     """Insert an import into the group of the standard library, or as a group of its own."""
-    is_standard = [_is_standard(line) for line in head]
-    body = list(module.body)
+    is_standard = [all(map(_is_standard, line)) for line in head]
     if True not in is_standard:
-        before, following = body[:start], body[start:]
-        group = _make_group(new, following, bool(head), start > 0)
-        return module.with_changes(body=[*before, *group])
+        return _insert_group(source, start, bool(head), ast.unparse(new))
     first = end = is_standard.index(True)
     while end < len(head) and is_standard[end]:
         end += 1
-    place = start + first + _find_place(head[first:end], new)
-    if place == start + first:  # comments above the group stay above it
-        new = new.with_changes(leading_lines=body[place].leading_lines)
-        body[place] = body[place].with_changes(leading_lines=[])
-    return module.with_changes(body=[*body[:place], new, *body[place:]])
+    by_form: SortKey = lambda node: (isinstance(node, ast.ImportFrom), _get_first(node))  # noqa: E731
+    by_module: SortKey = lambda node: _get_first(node)  # noqa: E731
+    group = [line[0] for line in head[first:end]]
+    place = first + _find_sorted_place(group, new, (by_form, by_module))
+    # Comments above the group stay above it.
+    line = head[place][0].lineno if place < end else (head[end - 1][-1].end_lineno or 0) + 1
+    return _insert_lines(source, line, [ast.unparse(new)])
 
 
-def _make_group(new: Any, following: Sequence[Any], is_import: bool, is_after: bool) -> list[Any]:
-    """Return an import and what follows, with blank lines around the import.
+def _insert_group(source: SourceFile, start: int, is_import: bool, code: str) -> str:
+    """Insert an import with blank lines around it.
 
-    is_import: whether an import follows
-    is_after: whether something stands before
+    is_import: whether imports of other packages follow
     """
-    import libcst as cst
-
-    blank = cst.EmptyLine(indent=False)
-    if not following:
-        return [new.with_changes(leading_lines=[blank] if is_after else [])]
-    first, *others = following
-    lines = list(first.leading_lines)
-    above = [blank] * is_after
+    body, lines = source.tree.body, source.lines
+    above = (body[start - 1].end_lineno or 0) if start else 0
+    if start == len(body):
+        return _insert_lines(source, above + 1, ["", code] if above else [code])
+    first = body[start]
+    follows = min([first, *getattr(first, "decorator_list", [])], key=lambda node: node.lineno)
+    between = [line.strip() for line in lines[above : follows.lineno - 1]]
     if is_import:  # a comment that stands by itself above the imports stays there
-        blanks = [at for at, line in enumerate(lines, 1) if line.comment is None]
-        cut = blanks[-1] if blanks else 0
-        above, lines = lines[:cut] or above, [blank, *lines[cut:]]
-    elif not lines or lines[0].comment is not None:
-        is_definition = isinstance(first, cst.FunctionDef | cst.ClassDef)
-        lines = [*[blank] * (2 if is_definition else 1), *lines]
-    return [
-        new.with_changes(leading_lines=above),
-        first.with_changes(leading_lines=lines),
-        *others,
-    ]
+        cut = max((at for at, line in enumerate(between, 1) if not line), default=0)
+        before = [""] if above and not cut else []
+        return _insert_lines(source, above + cut + 1, [*before, code, ""])
+    after: list[str] = []
+    if not between or between[0]:
+        is_definition = isinstance(first, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef)
+        after = ["", ""] if is_definition else [""]
+    return _insert_lines(source, above + 1, [*([""] if above else []), code, *after])
 
 
-def _find_place(group: Sequence[Any], new: Any) -> int:
-    """Return the index in a group that is sorted in one of the usual ways; else its end."""
-    by_form: SortKey = lambda line: (_is_from(line), _get_first(line))  # noqa: E731
-    by_module: SortKey = lambda line: (_get_first(line), _is_from(line))  # noqa: E731
-    return _find_sorted_place(group, new, (by_form, by_module))
+def _insert_lines(source: SourceFile, line: int, new: list[str]) -> str:
+    """Return the text with lines before a line that is counted from 1."""
+    end = next((end for end in ("\r\n", "\r", "\n") if end in source.text), "\n")
+    before, after = "".join(source.lines[: line - 1]), "".join(source.lines[line - 1 :])
+    if before and not before.endswith(("\n", "\r")):
+        before += end
+    return before + "".join(text + end for text in new) + after
 
 
 def _find_sorted_place(items: Sequence[Any], new: Any, orders: Iterable[SortKey]) -> int:
+    """Return the index of a new item if the items are sorted in one of the orders; else the end."""
     for key in orders:
         keys = [key(item) for item in items]
         if keys == sorted(keys):
@@ -135,85 +120,48 @@ def _find_sorted_place(items: Sequence[Any], new: Any, orders: Iterable[SortKey]
     return len(items)
 
 
-def _is_from(line: SimpleStatementLine) -> bool:
-    import libcst as cst
-
-    return isinstance(line.body[0], cst.ImportFrom)
+def _get_first(node: _Import) -> str:
+    return (_get_module(node) or node.names[0].name).lower()
 
 
-def _get_first(line: SimpleStatementLine) -> str:
-    first: Any = line.body[0]
-    return (_get_module(first) if _is_from(line) else _get_name(first.names[0].name)).lower()
-
-
-def _is_standard(line: SimpleStatementLine) -> bool:
-    """Return whether all that a line imports is in the standard library."""
-    import libcst as cst
-
-    names = []
-    for node in line.body:
-        if isinstance(node, cst.Import):
-            names += [_get_name(alias.name) for alias in node.names]
-        else:
-            names.append(_get_module(node))
+def _is_standard(node: _Import) -> bool:
+    """Return whether all that a statement imports is in the standard library."""
+    is_from = isinstance(node, ast.ImportFrom)
+    names = [_get_module(node)] if is_from else [alias.name for alias in node.names]
     return all(name.partition(".")[0] in sys.stdlib_module_names for name in names)
 
 
-def _get_module(node: Any) -> str:
+def _get_module(node: ast.AST) -> str:
     """Return the module of an absolute ``from`` import, else ""."""
-    import libcst as cst
-
-    is_absolute = isinstance(node, cst.ImportFrom) and not node.relative
-    return _get_name(node.module) if is_absolute else ""
+    is_absolute = isinstance(node, ast.ImportFrom) and not node.level
+    return (getattr(node, "module", "") or "") if is_absolute else ""
 
 
-def _get_name(node: Any) -> str:
-    from libcst.helpers import get_full_name_for_node
-
-    return get_full_name_for_node(node) or ""
-
-
-def _provides(node: Import | ImportFrom, package: str, name: str) -> bool:
+def _provides(node: _Import, package: str, name: str) -> bool:
     """Return whether a statement imports a name and keeps it."""
-    import libcst as cst
-
-    if _get_module(node) != package or bool(package) != isinstance(node, cst.ImportFrom):
+    if _get_module(node) != package or bool(package) != isinstance(node, ast.ImportFrom):
         return False
-    if isinstance(node.names, cst.ImportStar):
-        return True
-    return any(_get_name(alias.name) == name and alias.asname is None for alias in node.names)
+    return any(alias.name in (name, "*") and alias.asname is None for alias in node.names)
 
 
-def _add_name(module: Module, node: ImportFrom, name: str) -> ImportFrom:
-    """Return a ``from`` import with one name more, in order if the names are."""
-    import libcst as cst
-
-    assert not isinstance(node.names, cst.ImportStar)
-    names = list(node.names)
-    texts = [_get_name(alias.name) for alias in names]
+def _add_name(source: SourceFile, node: ast.ImportFrom, name: str) -> str:
+    """Return the text with one name more in a ``from`` import, in order if the names are."""
+    names = node.names
     orders: tuple[SortKey, ...] = (_by_kind, str.lower, str)
-    place = _find_sorted_place(texts, name, orders)
-    comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
-    if len(names) > 1:
-        comma = _without_comment(names[0].comma)
-    new = cst.ImportAlias(cst.Name(name), comma=comma)
-    if place == len(names) and "#" in module.code_for_node(names[-1]):
+    place = _find_sorted_place([alias.name for alias in names], name, orders)
+    last = source.lines[(names[-1].end_lineno or 0) - 1]
+    if place == len(names) and node.lineno < names[-1].lineno and "#" in last:
         place -= 1  # a comment on the last name stays with it
-    elif place == len(names):
-        new = new.with_changes(comma=names[-1].comma)
-        names[-1] = names[-1].with_changes(comma=comma)
-    return node.with_changes(names=[*names[:place], new, *names[place:]])
-
-
-def _without_comment(comma: Any) -> Any:
-    """Return a comma with its line end, but without the comment."""
-    import libcst as cst
-
-    space = comma.whitespace_after
-    if not isinstance(space, cst.ParenthesizedWhitespace):
-        return comma
-    end = cst.TrailingWhitespace(newline=space.first_line.newline)
-    return comma.with_changes(whitespace_after=space.with_changes(first_line=end, empty_lines=[]))
+    alias = names[min(place, len(names) - 1)]
+    line = source.lines[alias.lineno - 1]
+    margin = line[: alias.col_offset]
+    gap = f",{line[len(line.rstrip()) :]}{margin}" if not margin.strip() else ", "
+    at = alias.col_offset if place < len(names) else alias.end_col_offset or 0
+    new = f"{name}{gap}" if place < len(names) else f"{gap}{name}"
+    lines = [*source.lines]
+    # Imports at the top have no characters before their names that take several bytes.
+    lines[alias.lineno - 1] = line[:at] + new + line[at:]
+    return "".join(lines)
 
 
 def _by_kind(name: str) -> tuple[int, str]:

@@ -9,10 +9,9 @@ from functools import partial
 from typing import TypeVar
 
 from fairtrial.arena import Candidate, FileState, Workshop
-from fairtrial.core import LabError, Mistake, Record, did_you_mean
+from fairtrial.core import Mistake, Record, did_you_mean
 from fairtrial.optimize import (
     Brief,
-    PreflightContext,
     Proposer,
     Reply,
     Request,
@@ -26,7 +25,6 @@ from fairtrial_codemod.recipes import Interrupted, never, select_files
 from fairtrial_codemod.ruff import find_ruff
 
 T = TypeVar("T")
-MISSING = "the codemod proposer needs libcst: pip install 'fairtrial[codemod]'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +59,6 @@ class CodemodProposer(Proposer, Record):
     def can(self, kind: RequestKind) -> bool:
         """Return whether a kind of request can be answered: refining needs combinations."""
         return self.combinations or kind in (RequestKind.INITIAL, RequestKind.REPAIR)
-
-    def preflight(self, context: PreflightContext) -> None:
-        """Raise a `LabError` if libcst isn't installed."""
-        check_installed()
 
     async def open(self, workshop: Workshop) -> OpenCodemodProposer:
         """Return the proposer with the arena's host lock."""
@@ -183,7 +177,6 @@ async def _run_in_thread(lock: HostLock, work: Callable[[Callable[[], bool]], T]
             return True
         return lease.is_overdue()
 
-    check_installed()
     while True:
         # A cancelled task waits for the thread, which would go on without the lease otherwise.
         async with lock.shared() as lease:
@@ -191,11 +184,3 @@ async def _run_in_thread(lock: HostLock, work: Callable[[Callable[[], bool]], T]
                 return await to_thread.run_sync(work, partial(must_stop, lease))
             except Interrupted:
                 await checkpoint()
-
-
-def check_installed() -> None:
-    """Raise a `LabError` if libcst isn't installed."""
-    try:
-        import libcst  # noqa: F401
-    except ImportError as error:
-        raise LabError(MISSING) from error

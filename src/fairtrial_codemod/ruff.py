@@ -19,7 +19,8 @@ from typing import Any
 from fairtrial_codemod.analysis.function_scope import FunctionScope, list_scopes
 from fairtrial_codemod.analysis.iterables import may_stop_early
 from fairtrial_codemod.analysis.source_file import LOOPS, SourceFile, get_names, read_source
-from fairtrial_codemod.imports import add_imports_to_text
+from fairtrial_codemod.imports import add_imports
+from fairtrial_codemod.writing import Replacement, replace_ranges
 
 RULES = (
     *("PERF", "C4", "UP032", "UP033", "RUF015", "RUF017", "SIM401", "PIE810"),
@@ -37,8 +38,6 @@ LIST_RULE = "C419"
 `max`, for which a list is faster."""
 TARGET = "py39"
 TIMEOUT_S = 30.0
-RuffEdit = tuple[tuple[int, int], tuple[int, int], str]
-"""From where to where, as line and column counted from 1, and the new text."""
 _IMPORT = re.compile(r"\s*(?:from (\S+) )?import (\w+)\s*")
 _SEARCH_LOCK = threading.Lock()
 
@@ -68,7 +67,7 @@ class _Fix:
 
     scope: str
     line: int
-    edits: tuple[RuffEdit, ...]
+    edits: tuple[Replacement, ...]
 
 
 def fix_some(text: str, only: frozenset[str] | None = None) -> RuffFixes:
@@ -76,7 +75,6 @@ def fix_some(text: str, only: frozenset[str] | None = None) -> RuffFixes:
     source = read_source(text)
     if source is None:
         return RuffFixes(text)
-    functions = {node: name for name, node in source.functions}
     scopes: dict[ast.AST | None, FunctionScope] = {s.function: s for s in list_scopes(source)}
     reports = _run(text, "--preview", "--select", ",".join(RULES), "--ignore", LIST_RULE)
     reports += [
@@ -84,7 +82,7 @@ def fix_some(text: str, only: frozenset[str] | None = None) -> RuffFixes:
         for report in _run(text, "--select", LIST_RULE)
         if _may_stop_early(source, scopes, report["location"]["row"])
     ]
-    fixes = [_read_fix(functions, report) for report in reports]
+    fixes = [_read_fix(source, report) for report in reports]
     chosen = [fix for fix in fixes if fix and (only is None or fix.scope in only)]
     chosen = [fix for fix in chosen if not _replaces_needed_loop(source, fix)]
     done, edits = _select_disjoint(chosen)
@@ -94,37 +92,37 @@ def fix_some(text: str, only: frozenset[str] | None = None) -> RuffFixes:
     return RuffFixes(_apply(source, edits), lines, tuple(dict.fromkeys(fix.scope for fix in done)))
 
 
-def _read_fix(functions: dict[Any, str], report: dict[str, Any]) -> _Fix | None:
+def _read_fix(source: SourceFile, report: dict[str, Any]) -> _Fix | None:
     fix = report.get("fix")
     if not fix:
         return None
     edits = tuple(
-        (_read_place(edit["location"]), _read_place(edit["end_location"]), edit["content"])
+        (
+            *(_read_place(source, edit[place]) for place in ("location", "end_location")),
+            edit["content"],
+        )
         for edit in fix["edits"]
     )
     row = report["location"]["row"]
-    around = [
-        (_get_first_line(node), name)
-        for node, name in functions.items()
-        if _get_first_line(node) <= row <= (node.end_lineno or 0)
-    ]
-    first, scope = max(around, default=(0, ""))
-    lines = [edit[0][0] for edit in edits if edit[0][0] >= first and not _is_import(edit)]
-    return _Fix(scope, min(lines, default=row), edits)
+    around = [(source.get_span(node), name) for name, node in source.functions]
+    place = _read_place(source, report["location"])
+    (first, _), scope = max(
+        (item for item in around if item[0][0] <= place < item[0][1]), default=((0, 0), "")
+    )
+    changed = [edit[0] for edit in edits if edit[0] >= first and not _is_import(edit)]
+    line = source.get_line(min(changed)) if changed else row
+    return _Fix(scope, line, edits)
 
 
-def _get_first_line(function: Any) -> int:
-    return min(int(node.lineno) for node in (function, *function.decorator_list))
+def _read_place(source: SourceFile, location: dict[str, int]) -> int:
+    """Return a place as an index of the text; ruff counts lines and characters from 1."""
+    return source.get_line_start(location["row"]) + location["column"] - 1
 
 
-def _read_place(location: dict[str, int]) -> tuple[int, int]:
-    return location["row"], location["column"]
-
-
-def _select_disjoint(fixes: Sequence[_Fix]) -> tuple[list[_Fix], set[RuffEdit]]:
+def _select_disjoint(fixes: Sequence[_Fix]) -> tuple[list[_Fix], set[Replacement]]:
     """Return the fixes whose edits don't overlap, and their edits."""
     done: list[_Fix] = []
-    taken: set[RuffEdit] = set()
+    taken: set[Replacement] = set()
     for fix in sorted(fixes, key=lambda fix: fix.line):
         # Imports may be added at the same place: they are moved anyway.
         fresh = [edit for edit in fix.edits if not _is_import(edit)]
@@ -134,32 +132,22 @@ def _select_disjoint(fixes: Sequence[_Fix]) -> tuple[list[_Fix], set[RuffEdit]]:
     return done, taken
 
 
-def _overlap(one: RuffEdit, other: RuffEdit) -> bool:
+def _overlap(one: Replacement, other: Replacement) -> bool:
     if _is_import(other) or (one == other and one[0] == one[1]):
         return False
     return one[0] == other[0] or (one[0] < other[1] and other[0] < one[1])
 
 
-def _is_import(edit: RuffEdit) -> bool:
+def _is_import(edit: Replacement) -> bool:
     start, end, content = edit
     return start == end and _IMPORT.fullmatch(content) is not None
 
 
-def _apply(source: SourceFile, edits: set[RuffEdit]) -> str:
+def _apply(source: SourceFile, edits: set[Replacement]) -> str:
     """Return the new text; imports that ruff adds are put where they belong."""
-    text, imports = source.text, []
-    starts = [0]
-    for text_line in source.lines:
-        starts.append(starts[-1] + len(text_line))
-    for edit in sorted(edits, reverse=True):
-        (line, column), (last, end), content = edit
-        added = _IMPORT.fullmatch(content)
-        if added and _is_import(edit):
-            imports.append(".".join(filter(None, added.groups())))
-        else:
-            begin, until = starts[line - 1] + column - 1, starts[last - 1] + end - 1
-            text = text[:begin] + content + text[until:]
-    return add_imports_to_text(text, imports) if imports else text
+    imports = [_IMPORT.fullmatch(edit[2]) for edit in edits if _is_import(edit)]
+    text = replace_ranges(source.text, [edit for edit in edits if not _is_import(edit)])
+    return add_imports(text, [".".join(filter(None, match.groups())) for match in imports if match])
 
 
 def _may_stop_early(
@@ -186,12 +174,11 @@ def _replaces_needed_loop(source: SourceFile, fix: _Fix) -> bool:
     """Return whether a fix replaces a loop whose end matters: it has an ``else``, an error in it is
     caught, or a nested function reads its variable.
     """
-    replaced = [(start[0], end[0]) for start, end, _ in fix.edits]
     for node in source.walk(source.tree):
         if not isinstance(node, LOOPS):
             continue
-        last = node.end_lineno or node.lineno
-        if not any(begin <= node.lineno and last <= end for begin, end in replaced):
+        first, last = source.get_span(node)
+        if not any(start <= first and last <= end for start, end, _ in fix.edits):
             continue
         if node.orelse or source.is_error_caught(node):
             return True

@@ -1,56 +1,43 @@
-"""Write changes into a source with libcst, which keeps comments, blank lines and style."""
+"""Write changes into the text of a source; comments, blank lines and style stay as they are."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+import textwrap
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
 
+from fairtrial_codemod.analysis.code_patterns import is_same_code
 from fairtrial_codemod.analysis.source_file import CodeChange, SourceFile, TextEdit
 from fairtrial_codemod.imports import add_imports
 
-if TYPE_CHECKING:
-    from libcst import CSTNode, Module
-
-Span = tuple[int, int, int, int]
-_NODE_NAMES = {
-    "BinOp": ("BinaryOperation",),
-    "BoolOp": ("BooleanOperation",),
-    "Compare": ("Comparison",),
-    "Constant": ("Integer", "Float", "Imaginary", "SimpleString", "ConcatenatedString", "Name"),
-    "JoinedStr": ("FormattedString", "ConcatenatedString"),
-    "UnaryOp": ("UnaryOperation",),
-}
-"""libcst's names of nodes that have other names in `ast`."""
+Replacement = tuple[int, int, str]
+"""The range of characters that is replaced, and the new text."""
+_BLANK = re.compile(r"\s*(?:#.*)?", re.DOTALL)
 
 
 def write_changes(
     source: SourceFile, changes: Iterable[CodeChange]
 ) -> tuple[str, list[CodeChange]]:
-    """Return the source with all changes that don't overlap, and the list of them.
-
-    Nothing is changed if libcst can't parse the source, which it reports in many ways.
+    """Return the source with all changes that can be written and don't overlap, and a list of
+    these.
     """
-    try:
-        tree = _ConcreteTree(source)
-        done = [change for change in changes if tree.take(change)]
-        if not done:
-            return source.text, []
-        text = tree.write(sorted({name for change in done for name in change.imports}))
-    except Exception:
-        return source.text, []
-    return text, done
+    edits = _Edits(source)
+    done = [change for change in changes if edits.take(change)]
+    imports = {name for change in done for name in change.imports}
+    return add_imports(replace_ranges(source.text, edits.list_replacements()), imports), done
 
 
-def can_write(text: str) -> bool:
-    """Return whether libcst parses a source and reproduces it."""
-    import libcst as cst
-
-    try:
-        return bool(cst.parse_module(text).code == text)
-    except Exception:  # it reports errors in many ways
-        return False
+def replace_ranges(text: str, replacements: Iterable[Replacement]) -> str:
+    """Return a text with ranges replaced that don't overlap; insertions at one place keep their
+    order.
+    """
+    parts, at = [], 0
+    for start, end, new in sorted(replacements, key=lambda part: part[:2]):
+        parts += [text[at:start], new]
+        at = end
+    return "".join([*parts, text[at:]])
 
 
 @dataclass(slots=True)
@@ -67,45 +54,25 @@ class _NodeEdits:
     after: list[str] = field(default_factory=list)
 
 
-class _ConcreteTree:
-    """The source as a libcst tree, with the edits of its nodes."""
+class _Edits:
+    """The edits that were taken, by node."""
 
     def __init__(self, source: SourceFile) -> None:
-        import libcst as cst
-        from libcst.metadata import MetadataWrapper, PositionProvider
-
         self.source = source
-        # A tree that was just parsed has no node twice, so it needn't be copied.
-        wrapper = MetadataWrapper(cst.parse_module(source.text), unsafe_skip_copy=True)
-        self.module: Module = wrapper.module
-        self.expressions: dict[Span, CSTNode] = {}
-        self.statements: dict[tuple[int, int], CSTNode] = {}
-        self.edits: dict[CSTNode, _NodeEdits] = {}
-        self.claimed: list[Span] = []
-        for node, place in wrapper.resolve(PositionProvider).items():
-            span = (place.start.line, place.start.column, place.end.line, place.end.column)
-            if isinstance(node, cst.BaseExpression):
-                self.expressions.setdefault(span, node)
-            elif isinstance(node, cst.BaseStatement) and _is_single(node):
-                self.statements[span[:2]] = node
+        self.nodes: dict[ast.AST, _NodeEdits] = {}
+        self.replaced: list[tuple[int, int]] = []
+        self.end = next((end for end in ("\r\n", "\r", "\n") if end in source.text), "\n")
 
     def take(self, change: CodeChange) -> bool:
-        """Record the edits of a change if all their places exist and are free."""
-        targets: list[tuple[CSTNode, TextEdit]] = []
-        spans: list[Span] = []
-        for edit in change.edits:
-            kind, node, _ = edit
-            target = self._find(node)
-            if target is None or (kind != "replace" and not self._has_room(node)):
-                return False
-            targets.append((target, edit))
-            if kind == "replace":
-                spans.append(self._get_span(node))
-        if any(_overlap(mine, other) for mine in spans for other in self.claimed):
+        """Record the edits of a change if all their places can be written and are free."""
+        if not all(self._can_write(edit) for edit in change.edits):
             return False
-        self.claimed += spans
-        for target, (kind, _, code) in targets:
-            edits = self.edits.setdefault(target, _NodeEdits())
+        spans = [(kind, self.source.get_span(node)) for kind, node, _ in change.edits]
+        if any(self._is_taken(kind, span) for kind, span in spans):
+            return False
+        self.replaced += [span for kind, span in spans if kind == "replace"]
+        for kind, node, code in change.edits:
+            edits = self.nodes.setdefault(node, _NodeEdits())
             match kind:
                 case "before":
                     edits.before.append(code)
@@ -115,111 +82,98 @@ class _ConcreteTree:
                     edits.replace = code
         return True
 
-    def write(self, imports: Sequence[str]) -> str:
-        """Return the source with all recorded edits and imports."""
-        return add_imports(_rewrite(self.module, self.edits), imports).code
+    def _is_taken(self, kind: str, span: tuple[int, int]) -> bool:
+        """Return whether a node is in code that another change replaces, or around such code."""
+        is_whole = kind == "replace"
+        return any(
+            (start < span[1] and span[0] < end)
+            if is_whole
+            else (start < span[0] and span[1] <= end) or (start <= span[0] and span[1] < end)
+            for start, end in self.replaced
+        )
 
-    def _find(self, node: ast.AST) -> CSTNode | None:
-        span = self._get_span(node)
-        if isinstance(node, ast.stmt):
-            return self.statements.get(span[:2])
-        # libcst has parentheses around, `ast` inside of tuples and generators.
-        inner = (span[0], span[1] + 1, span[2], span[3] - 1)
-        found = self.expressions.get(span) or self.expressions.get(inner)
-        return found if found is not None and _is_same(node, found) else None
+    def _can_write(self, edit: TextEdit) -> bool:
+        kind, node, code = edit
+        source = self.source
+        start, end = source.get_span(node)
+        if isinstance(node, ast.expr):
+            # Positions in f-strings may be wrong before Python 3.12, and two braces are a brace.
+            is_formatted = any(isinstance(up, ast.JoinedStr) for up in source.ancestors(node))
+            if is_formatted and code.startswith("{"):
+                return False
+            return _is_code_of(source.text[start:end], node)
+        line_start, line_end = source.get_line_range(start)[0], source.get_line_range(end)[1]
+        if source.text[line_start:start].strip() or not _BLANK.fullmatch(source.text[end:line_end]):
+            return False  # another statement is in the line
+        is_branch = source.text.startswith("elif", start)
+        return kind == "replace" or not is_branch
 
-    def _get_span(self, node: ast.AST) -> Span:
-        """Return the place of a node in characters; `ast` counts bytes."""
-        assert isinstance(node, ast.expr | ast.stmt)
-        last = node.end_lineno or node.lineno
-        start = self._get_column(node.lineno, node.col_offset)
-        return node.lineno, start, last, self._get_column(last, node.end_col_offset or 0)
+    def list_replacements(self) -> list[Replacement]:
+        """Return all edits as ranges of the text."""
+        replacements: list[Replacement] = []
+        for node, edits in self.nodes.items():
+            start, end = self.source.get_span(node)
+            line_start, _ = self.source.get_line_range(start)
+            line = self.source.text[line_start:start]
+            margin = line[: len(line) - len(line.lstrip(" \t\f"))]
+            if edits.before:
+                replacements.append(self._write_before(node, line_start, edits.before, margin))
+            if edits.replace is not None:
+                code = _indent(edits.replace, margin)
+                if isinstance(node, ast.expr) and self._is_in_parentheses(start, end):
+                    code = _strip_parentheses(code)
+                replacements.append((start, end, code.replace("\n", self.end)))
+            if edits.after:
+                place = self.source.get_line_range(end)[1]
+                lines = "\n".join(margin + _indent(code, margin) for code in edits.after)
+                is_ended = self.source.text[:place].endswith(("\n", "\r"))
+                lines = f"{lines}\n" if is_ended else f"\n{lines}"
+                replacements.append((place, place, lines.replace("\n", self.end)))
+        return replacements
 
-    def _get_column(self, line: int, offset: int) -> int:
-        return len(self.source.lines[line - 1].encode()[:offset].decode())
+    def _is_in_parentheses(self, start: int, end: int) -> bool:
+        return self.source.text[start - 1 : start] == "(" and self.source.text[end : end + 1] == ")"
 
-    def _has_room(self, node: ast.AST) -> bool:
-        """Return whether statements may be written before and after: not around an ``elif``."""
-        parent = self.source.parents[node]
-        if not (isinstance(node, ast.If) and isinstance(parent, ast.If)):
-            return True
-        line = self.source.lines[node.lineno - 1].encode()
-        return node not in parent.orelse or line[node.col_offset :].startswith(b"if")
-
-
-def _is_same(node: ast.AST, found: CSTNode) -> bool:
-    """Return whether two nodes are the same code; f-string positions may be wrong before 3.12."""
-    if isinstance(node, ast.Name):
-        return getattr(found, "value", None) == node.id
-    name = type(node).__name__
-    return type(found).__name__ in _NODE_NAMES.get(name, (name,))
-
-
-def _is_single(node: CSTNode) -> bool:
-    """Return whether a line is one statement: not ``a = 1; b = 2``."""
-    body = getattr(node, "body", None)
-    return not isinstance(body, Sequence) or len(body) == 1
-
-
-def _overlap(one: Span, other: Span) -> bool:
-    return one[:2] < other[2:] and other[:2] < one[2:]
-
-
-def _rewrite(module: Module, all_edits: Mapping[CSTNode, _NodeEdits]) -> Module:
-    import libcst as cst
-
-    def parse(code: str) -> list[Any]:
-        return list(cst.parse_module(code, config=module.config_for_parsing).body)
-
-    class Writer(cst.CSTTransformer):
-        """Puts new nodes in the places of old ones."""
-
-        def on_leave(self, original_node: Any, updated_node: Any) -> Any:
-            left = super().on_leave(original_node, updated_node)
-            edits = all_edits.get(original_node)
-            if edits is None:
-                return left
-            if isinstance(original_node, cst.BaseExpression):
-                return _put_expression(original_node, edits)
-            return _put_statements(left, edits, parse)
-
-    return module.visit(Writer())
-
-
-def _put_statements(left: Any, edits: _NodeEdits, parse: Callable[[str], list[Any]]) -> Any:
-    import libcst as cst
-
-    kept = [left] if edits.replace is None else parse(edits.replace)
-    if kept and kept[-1] is not left:
-        kept[-1] = _with_comment(kept[-1], left)
-    before = [node for code in edits.before for node in parse(code)]
-    nodes = [*before, *kept, *(node for code in edits.after for node in parse(code))]
-    if not nodes:
-        return cst.RemoveFromParent()
-    if nodes[0] is not left:
-        lines = left.leading_lines
-        if before and isinstance(left, cst.FunctionDef | cst.ClassDef):
+    def _write_before(
+        self, node: ast.AST, place: int, codes: list[str], margin: str
+    ) -> Replacement:
+        lines = "".join(f"{margin}{_indent(code, margin)}\n" for code in codes)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             # Comments above a function stay with it.
-            lines = [line for line in lines if line.comment is None]
-        elif before and kept and kept[0] is left:
-            nodes[len(before)] = left.with_changes(leading_lines=[])
-        nodes[0] = nodes[0].with_changes(leading_lines=lines)
-    return cst.FlattenSentinel(nodes)
+            above = self.source.text[:place].splitlines(keepends=True)
+            while above and above[-1].lstrip().startswith("#"):
+                place -= len(above.pop())
+            while above and not above.pop().strip():
+                lines += "\n"
+        return place, place, lines.replace("\n", self.end)
 
 
-def _put_expression(old: Any, edits: _NodeEdits) -> Any:
-    import libcst as cst
+def _strip_parentheses(code: str) -> str:
+    """Return code without the parentheses around a comparison or a conditional expression."""
+    if not (code.startswith("(") and _is_code_of(code[1:-1], ast.parse(code, mode="eval").body)):
+        return code
+    inner = ast.parse(code, mode="eval").body
+    return code[1:-1] if isinstance(inner, ast.Compare | ast.IfExp | ast.BoolOp) else code
 
-    new: Any = cst.parse_expression(edits.replace or "None")
-    if old.lpar and not new.lpar and not isinstance(old, cst.GeneratorExp | cst.Tuple):
-        return new.with_changes(lpar=old.lpar, rpar=old.rpar)
-    return new
+
+def _is_code_of(text: str, node: ast.expr) -> bool:
+    """Return whether a text is the code of an expression."""
+    try:
+        return is_same_code(ast.parse(f"({text})", mode="eval").body, node)
+    except (SyntaxError, ValueError):
+        return False
 
 
-def _with_comment(new: Any, old: Any) -> Any:
-    """Return a new statement with the comment at the end of the old one's line."""
-    import libcst as cst
-
-    if isinstance(new, cst.SimpleStatementLine) and isinstance(old, cst.SimpleStatementLine):
-        return new.with_changes(trailing_whitespace=old.trailing_whitespace)
-    return new
+def _indent(code: str, margin: str) -> str:
+    """Return code with its lines after the first indented; strings of several lines stay."""
+    if "\n" not in code:
+        return code
+    indented = textwrap.indent(code, f" {margin}", lambda _: True)
+    try:
+        block = ast.parse(f"if 1:\n{indented}").body[0]
+        is_same = isinstance(block, ast.If) and is_same_code(
+            ast.Module(block.body, []), ast.parse(code)
+        )
+    except SyntaxError:
+        is_same = False
+    return (code if is_same else ast.unparse(ast.parse(code))).replace("\n", f"\n{margin}")

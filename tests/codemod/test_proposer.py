@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from fairtrial.arena import ASSUMES, Difference, Failure, Verdict
-from fairtrial.core import LabError, StudyError
+from fairtrial.core import StudyError
 from fairtrial.optimize import Brief, PreflightContext, Reply, Request, RequestKind, Tried
 from fairtrial.sandbox import host_lock as quiet
 from fairtrial_codemod import proposer as codemod, ruff
@@ -558,12 +558,6 @@ def test_it_gives_way_to_whoever_has_waited_too_long(tmp_path, monkeypatch):
     assert len(set(map(id, asked))) == 2
     with pytest.raises(Interrupted):
         apply_recipe({"a.py": SLOW}, (RecipeStep("join"),), lambda: True)
-
-
-def test_a_missing_library_is_told(monkeypatch):
-    monkeypatch.setitem(sys.modules, "libcst", None)
-    with pytest.raises(LabError, match=r"pip install 'fairtrial\[codemod\]'"):
-        CodemodProposer().preflight(PreflightContext())
 
 
 steps = st.builds(

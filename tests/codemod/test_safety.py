@@ -4,9 +4,7 @@ import textwrap
 
 import pytest
 
-from fairtrial.optimize import Brief, Request, RequestKind
 from fairtrial_codemod.catalog import CATALOG, get_refusal, transform
-from fairtrial_codemod.proposer import CodemodProposer
 
 # transformation -> what must not be touched, by why
 UNSAFE = {
@@ -1401,23 +1399,21 @@ def test_what_is_surely_the_same_is_done(name, text, expected):
     assert expected in transform(text, name).text
 
 
-LOOP = "def f(xs):\n    t = 0\n    for x in xs:\n        t += x\n    return t\n"
-BEYOND_LIBCST = {
-    "a form feed before an indent": LOOP.replace("    t = 0", "\x0c    t = 0"),
+LOOP = "def f(xs):\n    t = ''\n    for x in xs:\n        t += x\n    return t\n"
+UNUSUAL_LAYOUTS = {
+    "a form feed before an indent": LOOP.replace("    t = ''", "\x0c    t = ''"),
     "no blank before a parenthesis": "y = () if 0 else(lambda:())\n" + LOOP,
+    "a string of several lines in what is moved": LOOP.replace("+= x", '+= x + """\n  a\nb"""'),
+    "a backslash at the end of a line": LOOP.replace("+= x", "+= \\\n    x"),
 }
 
 
-@pytest.mark.parametrize("why", BEYOND_LIBCST)
-def test_what_libcst_can_not_parse_is_left_alone_and_told(why):
-    text = BEYOND_LIBCST[why]
-    compile(text, "case", "exec")
-    assert get_refusal(text) == "libcst can't parse it, though Python can"
-    for each in CATALOG:
-        if each.find is not None:
-            assert transform(text, each.name).text == text
-    files = {"odd.py": text, "slow.py": LOOP}
-    reply = CodemodProposer().answer(Brief("odd", "", files), Request(RequestKind.INITIAL, 0, 0))
-    (candidate,) = reply.candidates
-    assert set(candidate.files) == {"slow.py"}
-    assert "odd.py is left alone: libcst can't parse it, though Python can" in candidate.note
+@pytest.mark.parametrize("why", UNUSUAL_LAYOUTS)
+def test_unusual_layouts_are_transformed_as_well(why):
+    text = UNUSUAL_LAYOUTS[why]
+    new = transform(text, "join").text
+    assert "t_parts" in new
+    before, after = {}, {}
+    exec(text, before)
+    exec(new, after)
+    assert after["f"](["a", "b"]) == before["f"](["a", "b"])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import accumulate
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 LoopNode = ast.For | ast.AsyncFor | ast.While
@@ -60,6 +62,36 @@ class SourceFile:
     def lines(self) -> list[str]:
         """The lines with their line ends, split as Python's parser counts them."""
         return _LINE_END.split(self.text)
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [0, *accumulate(map(len, self.lines))]
+
+    def get_span(self, node: ast.AST) -> tuple[int, int]:
+        """Return where the code of a node, decorators included, begins and ends in the text."""
+        assert isinstance(node, ast.expr | ast.stmt)
+        first = min([node, *getattr(node, "decorator_list", [])], key=lambda part: part.lineno)
+        is_decorated = first is not node
+        start = self._get_offset(first.lineno, first.col_offset) - is_decorated
+        return start, self._get_offset(node.end_lineno or 0, node.end_col_offset or 0)
+
+    def _get_offset(self, line: int, column: int) -> int:
+        """Return a place as an index of the text; `ast` counts bytes."""
+        text = self.lines[line - 1]
+        return self._starts[line - 1] + len(text.encode()[:column].decode(errors="replace"))
+
+    def get_line_start(self, line: int) -> int:
+        """Return where a line, counted from 1, begins in the text."""
+        return self._starts[line - 1]
+
+    def get_line(self, offset: int) -> int:
+        """Return the line of a place in the text, counted from 1."""
+        return bisect_right(self._starts, offset, hi=len(self.lines))
+
+    def get_line_range(self, offset: int) -> tuple[int, int]:
+        """Return where the line around a place begins, and where it ends with its line end."""
+        line = self.get_line(offset)
+        return self._starts[line - 1], self._starts[line]
 
     @cached_property
     def functions(self) -> list[tuple[str, FunctionNode]]:
@@ -183,13 +215,14 @@ class SourceFile:
         return ast.unparse(node)
 
     def _get_text(self, node: ast.expr) -> str:
-        lines = [line.encode() for line in self.lines[node.lineno - 1 : node.end_lineno]]
-        # Dedent further lines by the margin of the first: they are indented again when written.
-        margin = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
-        lines[-1] = lines[-1][: node.end_col_offset]
-        first = lines[0][node.col_offset :]
-        rest = [line.removeprefix(margin) for line in lines[1:]]
-        return b"".join([first, *rest]).decode(errors="replace")
+        """Return the code of an expression, its further lines without the margin of the first:
+        they are indented again when written.
+        """
+        start, end = self.get_span(node)
+        line = self.lines[node.lineno - 1]
+        margin = line[: len(line) - len(line.lstrip())]
+        text = self.text[start:end].replace("\r\n", "\n")
+        return text.replace(f"\n{margin}", "\n")
 
     def make_name(self, wish: str, *taken: str) -> str:
         """Return a name that neither the module nor `taken` uses, as near to a wish as possible."""

@@ -55,16 +55,12 @@ def _is_plain(generator: ast.GeneratorExp) -> bool:
 
 def _make_edit(source: SourceFile, call: ast.Call, generator: ast.GeneratorExp) -> TextEdit:
     listed = ast.ListComp(generator.elt, generator.generators)
-    lines = [line.encode() for line in source.lines[generator.lineno - 1 : generator.end_lineno]]
-    lines[-1] = lines[-1][: generator.end_col_offset]
-    text = b"".join([lines[0][generator.col_offset :], *lines[1:]]).decode()
-    code = f"[{text[1:-1]}]"
+    start, end = source.get_span(generator)
+    code = f"[{source.text[start + 1 : end - 1]}]"
     try:
         is_same = ast.dump(ast.parse(code, mode="eval").body) == ast.dump(listed)
     except (SyntaxError, ValueError):
         is_same = False
     code = code if is_same else ast.unparse(listed)
-    if generator.lineno == generator.end_lineno or len(call.args) + len(call.keywords) > 1:
-        return "replace", generator, code
-    # It shares its parentheses with the call, on several lines: libcst finds the call only.
-    return "replace", call, f"{source.render(call.func)}({code})"
+    is_shared = end == source.get_span(call)[1]  # its parentheses are those of the call
+    return "replace", generator, f"({code})" if is_shared else code
