@@ -57,10 +57,6 @@ PROGRAMS: dict[str, tuple[str, tuple[Any, ...]]] = {
         (WORDS, {"tags": WORDS[:70]}),
     ),
     "scan_index": ("def f(xs):\n    return [xs.count(x) for x in xs]\n", (WORDS,)),
-    "items": (
-        "def f(table):\n    table.items()\n    return [k for k in table if table[k] > 9]\n",
-        (TABLE,),
-    ),
     "hoist": (
         """
         def f(xs):
@@ -152,16 +148,6 @@ PROGRAMS: dict[str, tuple[str, tuple[Any, ...]]] = {
         ("two",),
     ),
     "min_max": ("def f(xs):\n    return [min(x, 500) for x in xs]\n", (NUMBERS,)),
-    "sum": (
-        """
-        def f(xs):
-            total = 0
-            for x in xs:
-                total += x
-            return total
-        """,
-        (NUMBERS,),
-    ),
     "listing": ("def f(xs):\n    return ','.join(str(x) for x in xs)\n", (NUMBERS,)),
     "constant_set": (
         "def f(xs):\n    return [x == 'a' or x == 'b' or x == 'c' for x in xs]\n",

@@ -13,6 +13,11 @@ SEARCHED = (
     "the values that are looked for are hashable, equal values have equal hashes, and the searched "
     "object may be read before the loop, even if the loop has no rounds"
 )
+GROUPED = (
+    "the compared values are hashable, equal values have equal hashes, what the inner loop goes "
+    "through is no iterator and may be read before the outer loop, to its end, and nobody else "
+    "changes it while the loop runs"
+)
 CONSTANTS = (
     "the values that are looked for are hashable, and equal values have equal hashes; an "
     "unhashable value is a TypeError now"
@@ -31,16 +36,12 @@ HOISTED = (
     "what is computed before a loop now could be computed at any time, even if the loop has no "
     "rounds, and nobody else changes what it is computed from while the loop runs"
 )
-COMPLETE = "nobody else reads the result before the loop is over"
+COMPLETE = "what is added to a list is a list, and nobody else reads it before the loop is over"
 INTERNAL = (
     "nobody outside of its module calls the function that fills the list, or reads the list before "
     "it is complete"
 )
-SUMS = "the last digits of sums of floats don't matter"
 TEXTS = "the parts are strings, not instances of a subclass"
-DICTIONARY = (
-    "the table is a plain dictionary, and nobody changes it under another name while the loop runs"
-)
 LISTED = (
     "all items fit into memory at once, and comparing, hashing or adding them doesn't fail before "
     "the end"

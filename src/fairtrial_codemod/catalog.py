@@ -16,19 +16,18 @@ from fairtrial_codemod.transforms.constant_sets import find_constant_sets, find_
 from fairtrial_codemod.transforms.growing_sets import find_growing_sets
 from fairtrial_codemod.transforms.hoists import find_hoists
 from fairtrial_codemod.transforms.inlining import find_inlinable_calls
-from fairtrial_codemod.transforms.items import find_items
 from fairtrial_codemod.transforms.joins import find_joins
 from fairtrial_codemod.transforms.list_arguments import find_list_arguments
 from fairtrial_codemod.transforms.lookup_sets import find_lookup_sets
 from fairtrial_codemod.transforms.manual_sorts import find_manual_sorts
 from fairtrial_codemod.transforms.memoization import find_caches
 from fairtrial_codemod.transforms.module_constants import find_module_constants
+from fairtrial_codemod.transforms.nested_scans import find_nested_scans
 from fairtrial_codemod.transforms.prepends import find_prepends
 from fairtrial_codemod.transforms.queues import find_appends, find_deques
 from fairtrial_codemod.transforms.recursive_prepends import find_recursive_prepends
 from fairtrial_codemod.transforms.regex_patterns import find_pattern_caches, find_patterns
 from fairtrial_codemod.transforms.scan_indexes import find_scan_indexes
-from fairtrial_codemod.transforms.sums import find_sums
 from fairtrial_codemod.writing import write_changes
 
 MAX_ROUNDS = 4
@@ -64,9 +63,9 @@ CATALOG = (
     Transformation("cache", "caches", find_caches, assumes=assumptions.REMEMBERED),
     Transformation("growing_set", "lookups", find_growing_sets, assumes=assumptions.HASHABLE),
     Transformation("lookup_set", "lookups", find_lookup_sets, assumes=assumptions.SEARCHED),
-    Transformation("scan_index", "indexes", find_scan_indexes, assumes=assumptions.HASHABLE),
-    Transformation("items", "items", find_items, assumes=assumptions.DICTIONARY),
     Transformation("hoist", "hoists", find_hoists, assumes=assumptions.HOISTED),
+    Transformation("scan_index", "indexes", find_scan_indexes, assumes=assumptions.HASHABLE),
+    Transformation("scan_group", "indexes", find_nested_scans, assumes=assumptions.GROUPED),
     Transformation("deque", "queues", find_deques),
     Transformation("append", "queues", find_appends, assumes=assumptions.COMPLETE),
     Transformation("prepend", "queues", _find_all_prepends, assumes=assumptions.INTERNAL),
@@ -77,7 +76,6 @@ CATALOG = (
     Transformation("pattern_cache", "patterns", find_pattern_caches),
     Transformation("module_constant", "constants", find_module_constants),
     Transformation("min_max", "loops", find_comparisons),
-    Transformation("sum", "loops", find_sums, is_small=True, assumes=assumptions.SUMS),
     Transformation(
         "listing", "loops", find_list_arguments, is_small=True, assumes=assumptions.LISTED
     ),

@@ -143,6 +143,35 @@ PROGRAMS = {
             return rows
         """,
     ],
+    "scan_group": [
+        """
+        def f(things, others):
+            out = []
+            for thing in things:
+                for key, value in others:
+                    if key == thing and value:
+                        out.append((thing, value))
+                        break
+            return out
+        """,
+        """
+        def f(rows, table):
+            return {
+                name: [row["n"] for row in rows if row["n"] == number]
+                for name, number in table.items()
+            }
+        """,
+        """
+        def f(pairs, ints):
+            places = {}
+            for x in ints:
+                places[x] = []
+                for i in range(len(pairs)):
+                    if x == pairs[i][0] and pairs[i][1] != x:
+                        places[x].append(i)
+            return places
+        """,
+    ],
     "inline": [
         """
         def f(things, n):
@@ -345,27 +374,6 @@ PROGRAMS = {
         """
         def f(text):
             return [text.count(c) for c in text], sorted({text.index(c) for c in text})
-        """,
-    ],
-    "items": [
-        """
-        def f(table: dict):
-            for key in table:
-                print(key, table[key])
-                if table[key] == 1:
-                    table[key] = table[key] + 1
-        """,
-        """
-        def f(table):
-            return [table[key] for key in table.keys() if key in table], list(table.items())
-        """,
-        """
-        def f(boxes: dict):
-            for key in boxes:
-                boxes[key].append(key)
-                if boxes[key][0]:
-                    return key
-                boxes[key] = boxes[key][1:]
         """,
     ],
     "hoist": [
@@ -583,34 +591,6 @@ PROGRAMS = {
         def f(thing, number):
             best = max(look(thing), look(number))
             return min(thing, number), best
-        """,
-    ],
-    "sum": [
-        """
-        def f(many):
-            total = 0
-            for x in many:
-                total += x
-            return total
-        """,
-        """
-        def f(wild):
-            found = False
-            for x in wild:
-                if x:
-                    found = True
-            return found
-        """,
-        """
-        def f(things):
-            good = True
-            for x in things:
-                if not x:
-                    good = False
-            size = 0
-            for y in things:
-                size += len(y)
-            return good, size
         """,
     ],
     "listing": [

@@ -8,6 +8,89 @@ from fairtrial_codemod.catalog import CATALOG, get_refusal, transform
 
 # transformation -> what must not be touched, by why
 UNSAFE = {
+    "scan_group": {
+        "the items change": """
+            def f(xs, ys):
+                for x in xs:
+                    for y in ys:
+                        if y.key == x:
+                            ys.append(x)
+        """,
+        "the key of an item changes": """
+            def f(xs, ys):
+                for x in xs:
+                    for y in ys:
+                        if y.key == x:
+                            y.key = x + 1
+        """,
+        "a part of an item changes": """
+            def f(xs, ys):
+                for x in xs:
+                    for y in ys:
+                        if y[0] == x:
+                            y[0] = x + 1
+        """,
+        "a call may change the items": """
+            def f(xs, ys):
+                for x in xs:
+                    for y in ys:
+                        if y.key == x:
+                            x.attach(y)
+        """,
+        "the sought value changes meanwhile": """
+            def f(xs, ys):
+                found = {0: 1}
+                for x in xs:
+                    for y in ys:
+                        if y == found[0]:
+                            found[0] += 1
+        """,
+        "the name of the item is read afterwards": """
+            def f(xs, ys):
+                for x in xs:
+                    for y in ys:
+                        if y.key == x:
+                            break
+                    print(y)
+        """,
+        "what is scanned is new in each round": """
+            def f(xs):
+                for x in xs:
+                    for y in x.others:
+                        if y.key == x.key:
+                            print(y)
+        """,
+        "others are treated, too": """
+            def f(xs, ys):
+                for x in xs:
+                    for y in ys:
+                        if y.key == x:
+                            print(y)
+                        else:
+                            print(x)
+        """,
+        "the sought value is a list": """
+            def f(xs, ys):
+                for x in xs:
+                    for y in ys:
+                        if y == [x]:
+                            print(x)
+        """,
+        "another condition comes first": """
+            def f(xs, ys):
+                for x in xs:
+                    for y in ys:
+                        if y is not None and y.key == x:
+                            print(x)
+        """,
+        "other code runs meanwhile": """
+            def f(xs, ys):
+                for x in xs:
+                    for y in ys:
+                        if y.key == x:
+                            yield y
+        """,
+    },
     "sort": {
         "not to the end": """
             def f(xs):
@@ -110,6 +193,10 @@ UNSAFE = {
         """,
     },
     "cache": {
+        "nothing shows what an argument is": """
+            def f(grid, n):
+                return 1 if n < 2 else f(grid, n - 1) + f(grid, n - 2)
+        """,
         "a table for all calls": """
             def f(weights, left, at):
                 if at == len(weights): return 0
@@ -672,41 +759,6 @@ UNSAFE = {
                     if xs.count(x) > 1: xs.remove(x)
         """,
     },
-    "items": {
-        "a list": "def f():\n    xs = [1, 0]\n    return [xs[i] for i in xs]",
-        "a list by its annotation": "def f(xs: list[int]):\n    return [xs[i] for i in xs]",
-        "set before it is read": """
-            def f(d):
-                for k in d:
-                    d[k] = 3
-                    print(d[k])
-        """,
-        "set in an inner loop": """
-            def f(d):
-                for k in d:
-                    for i in range(3):
-                        d[k] = d[k] + i
-        """,
-        "another key is set": "def f(d):\n    for k in d:\n        d[0] = 3\n        print(d[k])",
-        "handed on": "def f(d):\n    for k in d:\n        change(d)\n        print(d[k])",
-        "somebody else's": "def f():\n    for k in D:\n        change()\n        print(D[k])",
-        "an object that does something": """
-            def f(self):
-                for k in self.d:
-                    self.change()
-                    print(self.d[k])
-        """,
-        "the key changes": "def f(d):\n    for k in d:\n        k = k + 1\n        print(d[k])",
-        "one waits in between": "def f(d):\n    for k in d:\n        yield k\n        print(d[k])",
-        "read later": "def f(d):\n    return [lambda: d[k] for k in d]",
-        "by another name": """
-            def f(d):
-                e = d
-                for k in d:
-                    change(e)
-                    print(d[k])
-        """,
-    },
     "hoist": {
         "there may be no text": """
             def f(items, query):
@@ -900,6 +952,13 @@ UNSAFE = {
         """,
     },
     "append": {
+        "what is added may be an array": """
+            def f(arrays, n):
+                total = [0] * n
+                for array in arrays:
+                    total = total + array
+                return total
+        """,
         "the old list is still known": """
             def f(xs):
                 out = []
@@ -1198,38 +1257,6 @@ UNSAFE = {
         "many": "def f(a, b, c, d):\n    x = min(a, b, c, d)\n    return x",
         "a comment in it": "def f(a, b):\n    x = min(a[0],  # first\n        b[0])\n    return x",
     },
-    "sum": {
-        "the last item is used": """
-            def f(xs):
-                total = 0
-                for x in xs:
-                    total += x
-                return total, x
-        """,
-        "it begins elsewhere": """
-            def f(xs, total):
-                for x in xs:
-                    total += x
-                return total
-        """,
-        "calls do more": """
-            def f(xs):
-                found = False
-                for x in xs:
-                    if g(x):
-                        found = True
-                return found
-        """,
-        "somebody catches, and reads it": """
-            def f(xs):
-                try:
-                    total = 0
-                    for x in xs:
-                        total += x
-                except TypeError:
-                    return total
-        """,
-    },
     "listing": {
         "it ends from within": """
             def f(xs, more):
@@ -1383,16 +1410,6 @@ def test_equal_numbers_of_different_types_are_remembered_apart():
         ),
         ("module_set", "_A = ['a', 'b', 'c']\ndef f(x):\n    return x in _A\n", "x in _A_SET"),
         ("ruff", "def f(xs: list):\n    return any([x > 1 for x in xs])\n", "any(x > 1 for"),
-        (
-            "sum",
-            "def f(xs: list):\n a = False\n for x in xs:\n  if x > 1:\n   a = True\n return a\n",
-            "a = any(x > 1 for x in xs)",
-        ),
-        (
-            "sum",
-            "def f(xs):\n a = False\n for x in xs:\n  if x > 1:\n   a = True\n return a\n",
-            "a = any([x > 1 for x in xs])",
-        ),
     ],
 )
 def test_what_is_surely_the_same_is_done(name, text, expected):

@@ -256,47 +256,6 @@ SAME = {
             "bag.f(bag.all)",
         ),
     },
-    "items": {
-        "a list of places": (
-            "def f(perm):\n    return [perm[i] for i in perm]\n",
-            "f([2, 0, 1]), f({1: 2})",
-        ),
-        "keys, but no items": (
-            """
-            import sqlite3
-            def f(row): return [row[name] for name in row.keys()]
-            def go():
-                with contextlib.closing(sqlite3.connect(":memory:")) as db:
-                    db.row_factory = sqlite3.Row
-                    return f(db.execute("select 1 as name").fetchone())
-            """,
-            "go()",
-        ),
-        "it is another by then": (
-            """
-            def f(table: dict):
-                made = (table[key] for key in table)
-                table = {1: "b"}
-                return list(made)
-            """,
-            "f({1: 'a'})",
-        ),
-        "who asks for keys doesn't ask for items": (
-            """
-            import sqlite3
-            def f(row):
-                if isinstance(row, dict):
-                    return list(row.items())
-                if hasattr(row, "keys"):
-                    return [(name, row[name]) for name in row.keys()]
-            def go():
-                with contextlib.closing(sqlite3.connect(":memory:")) as db:
-                    db.row_factory = sqlite3.Row
-                    return f(db.execute("select 1 as name").fetchone())
-            """,
-            "go()",
-        ),
-    },
     "hoist": {
         "asked when there is more": (
             """
@@ -528,35 +487,6 @@ SAME = {
                     return x.translate(table)
             """,
             "f('')",
-        ),
-    },
-    "sum": {
-        "an iterator is used up": (
-            """
-            def f(it):
-                found = False
-                for x in it:
-                    if x > 1:
-                        found = True
-                return found, list(it)
-            """,
-            "f(iter([1, 2, 3])), f([1, 2, 3])",
-        ),
-        "a generator does something": (
-            """
-            log = []
-            def rows():
-                for i in range(3):
-                    log.append(i)
-                    yield i
-            def f():
-                good = True
-                for x in rows():
-                    if not x < 1:
-                        good = False
-                return good, log
-            """,
-            "f()",
         ),
     },
     "constant_set": {

@@ -221,13 +221,90 @@ CASES = {
             return out
         """,
     ),
-    "characters in both cases": (
-        "constant_set",
-        "c in {'A', 'a', 'E', 'e', 'K', 'k', '\u212a'}",
-        [TEXT],
+    "inner loop that looks for a key": (
+        "scan_group",
+        'for other in rows_by_id.get(row["id"], ()):',
+        [ROWS],
         """
-        def f(text):
-            return [c for c in text + "K" if c.lower() in ["a", "e", "k"]]
+        def f(rows):
+            out = []
+            for row in rows:
+                for other in rows:
+                    if row["id"] == other["id"] and row is not other:  # another one
+                        out.append(other["name"])
+            return out
+        """,
+    ),
+    "first match by index": (
+        "scan_group",
+        "for j in ys_by_key.get(x, ()):",
+        [INTS, INTS],
+        """
+        def f(xs, ys):
+            places = {}
+            for x in xs:
+                places[x] = []
+                for j in range(len(ys)):
+                    if ys[j] == x:
+                        places[x].append(j)
+                        break
+            return places
+        """,
+    ),
+    "pairs in a comprehension": (
+        "scan_group",
+        "for key, value in others_by_key.get(x, ())",
+        [INTS, PAIRS],
+        """
+        def f(xs, others):
+            return [(x, value) for x in xs for key, value in others if key == x]
+        """,
+    ),
+    "cache of a nested function": (
+        "cache",
+        "    _choose_results = {}\n",
+        [st.integers(0, 7)],
+        """
+        def f(n):
+            def choose(n, k):
+                if k == 0 or k == n:
+                    return 1
+                return choose(n - 1, k - 1) + choose(n - 1, k)
+
+            return [choose(n, k) for k in range(n + 1)]
+        """,
+    ),
+    "sorted list that is searched": (
+        "hoist",
+        "xs_sorted = sorted(xs)",
+        [INTS],
+        """
+        def f(xs):
+            return [sorted(xs).index(x) for x in xs]
+        """,
+    ),
+    "length of a part": (
+        "hoist",
+        'name_len = len(row["name"])',
+        [st.fixed_dictionaries({"name": TEXT}), INTS],
+        """
+        def f(row, xs):
+            out = []
+            for x in xs:
+                out.append(x + len(row["name"]))
+            return out
+        """,
+    ),
+    "lists that are added": (
+        "append",
+        "out += part",
+        [st.lists(INTS)],
+        """
+        def f(parts):
+            out = []
+            for part in parts:
+                out = out + part
+            return out
         """,
     ),
     "cache": (
@@ -477,71 +554,6 @@ CASES = {
         """
         def f(text):
             return [text.count(c) for c in text]
-        """,
-    ),
-    "items in a comprehension": (
-        "items",
-        "{k for k, counts_value in counts.items() if counts_value == 1}",
-        [FEW],
-        """
-        from collections import Counter
-
-        def f(xs):
-            counts = Counter(xs)
-            return {k for k in counts if counts[k] == 1}
-        """,
-    ),
-    "items in a loop": (
-        "items",
-        "for name, table_value in table.items():",
-        [WORDS],
-        """
-        def f(table: dict[int, int]):
-            out = []
-            # each of them
-            for name in table.keys():
-                if table[name] > 2 and name in table:
-                    out.append((name, table[name]))
-            return out, [table[other] for other in table]
-        """,
-    ),
-    "items in each other": (
-        "items",
-        "table_value * table_value_2",
-        [WORDS],
-        """
-        def f(table: dict):
-            return [table[one] * table[other] for one in table for other in table if one != other]
-        """,
-    ),
-    "items that are set": (
-        "items",
-        "table[name] = table_value * 2 + table_value",
-        [WORDS],
-        """
-        def f(table):
-            table = dict(table)
-            for name in table:
-                if table[name] > 1:
-                    table[name] = table[name] * 2 + table[name]
-            return table
-        """,
-    ),
-    "items of an attribute": (
-        "items",
-        "for table_value in self.table.values()",
-        [WORDS],
-        """
-        class A:
-            def __init__(self):
-                self.table = {}
-            def total(self):
-                return sum(self.table[key] for key in self.table)
-
-        def f(table):
-            a = A()
-            a.table = table
-            return a.total()
         """,
     ),
     "hoist": (
@@ -860,29 +872,6 @@ CASES = {
                 return min(a, b)
             high = max([a][0], [b][0])
             return low(a, b), high, max(a, b, 1)
-        """,
-    ),
-    "sum": (
-        "sum",
-        "total = sum(xs)",
-        [INTS],
-        """
-        def f(xs):
-            total = 0
-            for x in xs:
-                total += x
-            squares = 0
-            for y in xs:
-                squares += y * y
-            found = False
-            for z in xs:
-                if z > 3:
-                    found = True
-            good = True
-            for z2 in xs:
-                if not z2 > 3:
-                    good = False
-            return total, squares, found, good
         """,
     ),
     "lists instead of generators": (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from fairtrial_codemod.analysis.function_scope import FunctionScope, NameUse
-from fairtrial_codemod.analysis.iterables import get_type_names
+from fairtrial_codemod.analysis.iterables import get_type_name, get_type_names
 from fairtrial_codemod.analysis.python_facts import LAZY_BUILTINS, PURE_BUILTINS, READING_METHODS
 from fairtrial_codemod.analysis.source_file import SUSPENDING, FunctionNode, SourceFile
 
@@ -19,6 +19,7 @@ _WAITING_WORDS = (
     *("sleep", "wait", "poll", "recv", "join", "select", "acquire", "get", "put", "submit"),
 )
 """Parts of the names of functions during which other code may run."""
+_OWN_PARTS = frozenset({"list", "dict", "set"})
 _CALL_DEPTH = 2
 """How far calls of the module's own functions are followed."""
 
@@ -198,7 +199,46 @@ def _is_number_or_text(scope: FunctionScope, value: ast.expr) -> bool:
 
 
 def _is_own_value(scope: FunctionScope, value: ast.expr) -> bool:
-    return isinstance(value, ast.Name) and _is_made_here(scope, value.id)
+    """Return whether an object was made by the function: a collection, or a part of one whose
+    parts the function has all made.
+    """
+    match value:
+        case ast.Name(id=name):
+            return _is_made_here(scope, name)
+        case ast.Subscript(value=ast.Name(id=name)):
+            return _is_made_here(scope, name) and _has_own_parts(scope, name)
+    return False
+
+
+def _has_own_parts(scope: FunctionScope, name: str) -> bool:
+    """Return whether all parts of a collection are new lists, sets or dictionaries."""
+    for value in scope.get_values(name):
+        match value:
+            case ast.List(elts=[]) | ast.Dict(keys=[]) | ast.Call(args=[], keywords=[]):
+                continue
+            case ast.ListComp(elt=part) | ast.DictComp(value=part):
+                if get_type_name(scope.source, part) in _OWN_PARTS:
+                    continue
+            case ast.Call(func=ast.Name(id="defaultdict"), args=[ast.Name(id="list" | "set")]):
+                continue
+        return False
+    for mention in scope.mentions(name):
+        parent = scope.source.parents[mention]
+        match parent, scope.source.parents.get(parent):
+            case ast.Subscript(ctx=ast.Load()), _:
+                continue
+            case ast.Subscript(ctx=ast.Store()), ast.Assign(value=value):
+                if get_type_name(scope.source, value) in _OWN_PARTS:
+                    continue
+            case ast.Attribute(attr="append"), ast.Call(args=[value]):
+                if get_type_name(scope.source, value) in _OWN_PARTS:
+                    continue
+            case _ if scope.classify(mention) in (NameUse.BIND, NameUse.TEST, NameUse.RETURN):
+                continue
+            case _ if scope.is_read(mention):
+                continue
+        return False
+    return True
 
 
 def _is_made_here(scope: FunctionScope, name: str) -> bool:

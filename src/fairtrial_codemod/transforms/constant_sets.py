@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-import sys
 from collections.abc import Iterator
-from functools import cache
 
 from fairtrial_codemod.analysis.code_patterns import is_same_code
 from fairtrial_codemod.analysis.function_scope import FunctionScope, NameUse, list_scopes
@@ -23,7 +21,7 @@ def find_constant_sets(source: SourceFile) -> Iterator[CodeChange]:
                 case ast.Compare(
                     left=left,
                     ops=[ast.In() | ast.NotIn()],
-                    comparators=[(ast.List() | ast.Tuple() | ast.Set()) as items],
+                    comparators=[(ast.List() | ast.Tuple()) as items],
                 ) if _are_constants(items.elts):
                     change = _write_set(scope, node, left, items)
                     if change:
@@ -35,29 +33,17 @@ def find_constant_sets(source: SourceFile) -> Iterator[CodeChange]:
 
 
 def _write_set(
-    scope: FunctionScope, test: ast.Compare, left: ast.expr, items: ast.List | ast.Tuple | ast.Set
+    scope: FunctionScope, test: ast.Compare, left: ast.expr, items: ast.List | ast.Tuple
 ) -> CodeChange | None:
     source = scope.source
     # An unhashable value is no error in a list: leave tests alone that may be asked for one.
     is_plain = isinstance(left, ast.Name | ast.Attribute | ast.Subscript)
     if is_validated(source, test) or (is_plain and not is_hashable(scope, left)):
         return None
-    folded = _fold_case(left, items.elts)
-    if folded is not None:
-        subject, characters = folded
-        elements = ", ".join(map(repr, characters))
-        edits: tuple[TextEdit, ...] = (
-            ("replace", left, source.render(subject)),
-            ("replace", items, f"{{{elements}}}"),
-        )
-        description = "a set of characters in both cases"
-        return CodeChange(description, test.lineno, scope.name, edits)
-    if isinstance(items, ast.Set):
-        return None
     elements = ", ".join(map(source.render, items.elts))
-    edits = (("replace", items, f"{{{elements}}}"),)
     description = f"a set of {len(items.elts)} constants"
-    return CodeChange(description, test.lineno, scope.name, edits)
+    edit = ("replace", items, f"{{{elements}}}")
+    return CodeChange(description, test.lineno, scope.name, (edit,))
 
 
 def _write_chain(scope: FunctionScope, chain: ast.BoolOp) -> CodeChange | None:
@@ -86,39 +72,6 @@ def _write_chain(scope: FunctionScope, chain: ast.BoolOp) -> CodeChange | None:
     code = f"({scope.source.render(subject)} {sign} {{{elements}}})"
     description = f"a set of {len(constants)} constants"
     return CodeChange(description, chain.lineno, scope.name, (("replace", chain, code),))
-
-
-def _fold_case(left: ast.expr, elements: list[ast.expr]) -> tuple[ast.expr, list[str]] | None:
-    """Return the subject of ``x.lower() in {"a", "e"}`` and all characters that pass the test.
-
-    Changing the case never shortens a string, so only single characters become single ones.
-    """
-    match left:
-        case ast.Call(
-            func=ast.Attribute(value=subject, attr="lower" | "upper" as method),
-            args=[],
-            keywords=[],
-        ):
-            pass
-        case _:
-            return None
-    constants = [item.value for item in elements if isinstance(item, ast.Constant)]
-    characters = [value for value in constants if isinstance(value, str) and len(value) == 1]
-    if len(characters) != len(elements):
-        return None
-    table = _get_case_table(method)
-    return subject, [char for value in dict.fromkeys(characters) for char in table.get(value, ())]
-
-
-@cache
-def _get_case_table(method: str) -> dict[str, list[str]]:
-    """Return, for each character, all characters that a method of strings turns into it."""
-    table: dict[str, list[str]] = {}
-    for char in map(chr, range(sys.maxunicode + 1)):
-        changed = getattr(char, method)()
-        if len(changed) == 1:
-            table.setdefault(changed, []).append(char)
-    return table
 
 
 def _are_constants(elements: list[ast.expr]) -> bool:

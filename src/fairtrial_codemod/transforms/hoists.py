@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 from fairtrial_codemod.analysis.code_patterns import match_code
 from fairtrial_codemod.analysis.effects import (
+    is_called,
     is_left_meanwhile,
     is_read_later,
     is_unchanged,
-    is_unchanged_attribute,
     may_change_shared,
 )
 from fairtrial_codemod.analysis.function_scope import FunctionScope, list_scopes
-from fairtrial_codemod.analysis.python_facts import is_optional
+from fairtrial_codemod.analysis.python_facts import READING_METHODS, is_optional
 from fairtrial_codemod.analysis.source_file import (
     CodeChange,
     ComprehensionNode,
@@ -23,6 +23,7 @@ from fairtrial_codemod.analysis.source_file import (
     TextEdit,
     catches_errors,
 )
+from fairtrial_codemod.analysis.stability import is_stable
 
 _NUMBERS = ("len", "sum", "max", "min")
 _COLLECTIONS = ("sorted", "set", "list", "tuple", "frozenset")
@@ -49,9 +50,7 @@ def find_hoists(source: SourceFile) -> Iterator[CodeChange]:
 def _find_loop(scope: FunctionScope, call: ast.Call) -> AnyLoop | None:
     """Return the largest loop in which a call has the same result each time."""
     match call:
-        case ast.Call(
-            func=ast.Name(id=name), args=[ast.Name() | ast.Attribute() as items], keywords=[]
-        ):
+        case ast.Call(func=ast.Name(id=name), args=[items], keywords=[]):
             pass
         case ast.Call(func=ast.Attribute(value=ast.Name(id=text), attr=name), keywords=[]):
             is_plain = all(isinstance(argument, ast.Constant) for argument in call.args)
@@ -77,9 +76,11 @@ def _is_same(scope: FunctionScope, items: ast.expr, loop: AnyLoop) -> bool:
     if isinstance(items, ast.Name):
         is_assigned = _is_assigned_in(scope, items.id, loop)
         return not is_assigned and is_unchanged(scope, items.id, loop)
-    assert isinstance(items, ast.Attribute)
-    is_kept = is_unchanged_attribute(scope, items, loop) and not is_left_meanwhile(scope, loop)
-    return is_kept and not may_change_shared(scope, loop)
+    if isinstance(items, ast.Constant | ast.ListComp | ast.SetComp) or is_left_meanwhile(
+        scope, loop
+    ):
+        return False
+    return is_stable(scope, items, loop) and not may_change_shared(scope, loop)
 
 
 def _find_text_loop(scope: FunctionScope, call: ast.Call, name: str) -> AnyLoop | None:
@@ -112,6 +113,9 @@ def _is_only_read(scope: FunctionScope, call: ast.Call) -> bool:
             return it is call
         case ast.Call(func=ast.Name(id="len" | "sum" | "max" | "min")):
             return True
+        case ast.Attribute(attr=method) as attribute:
+            is_method = method in READING_METHODS - {"copy"}
+            return is_method and is_called(scope.source, attribute)
     return False
 
 
@@ -212,7 +216,13 @@ def _write_hoist(
 ) -> CodeChange:
     source, call = scope.source, calls[0]
     subject = _get_subject(call)
-    label = subject.attr if isinstance(subject, ast.Attribute) else ast.unparse(subject)
+    match subject:
+        case ast.Name(id=label) | ast.Attribute(attr=label):
+            pass
+        case ast.Subscript(slice=ast.Constant(value=str(label))) if label.isidentifier():
+            pass
+        case _:
+            label = "items"
     function = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
     name = source.make_name(f"{label.lstrip('_')}_{function}", *taken)
     taken.append(name)

@@ -58,7 +58,7 @@ def _is_plain(scope: FunctionScope) -> bool:
     function, arguments = scope.function, scope.function.args
     return (
         isinstance(function, ast.FunctionDef)
-        and scope.source.get_scope_node(function) is None
+        and not isinstance(scope.source.get_scope_node(function), ast.ClassDef | ast.Lambda)
         and not (function.decorator_list or arguments.vararg or arguments.kwarg)
         and bool(list_parameters(function))
         and len(scope.source.binders[function.name]) == 1
@@ -174,9 +174,13 @@ def _takes_values(scope: FunctionScope) -> bool:
         name = ast.Name(parameter.arg, ast.Load())
         if is_mutable_type(parameter.annotation) or is_unhashable(scope, name):
             return False
+        place = list_parameters(function).index(parameter)
+        if len(scope.mentions(parameter.arg)) == sum(
+            _hands_on(call, place, parameter.arg) for call in own
+        ):
+            return False  # nothing shows what it is
         # A table that every call hands on, or whose items are the next arguments, may be a list.
         if not is_immutable_type(parameter.annotation) and _is_container(scope, parameter.arg):
-            place = list_parameters(function).index(parameter)
             if all(_hands_on(call, place, parameter.arg) for call in own):
                 return False
             items = _list_items(scope, parameter.arg)

@@ -126,7 +126,11 @@ def _match_growth(node: ast.stmt) -> tuple[ast.expr, ast.expr] | None:
 def _append(
     scope: FunctionScope, node: ast.stmt, items: ast.expr, added: ast.expr
 ) -> CodeChange | None:
-    if not isinstance(items, ast.Name) or not _is_list(scope, added):
+    if not isinstance(items, ast.Name):
+        return None
+    if not _is_list(scope, added) and not (
+        isinstance(node, ast.Assign) and _begins_empty(scope, items.id)
+    ):
         return None
     parts = added.elts if isinstance(added, ast.List) else []
     if any(isinstance(part, ast.Starred) for part in parts):
@@ -150,6 +154,18 @@ def _is_list(scope: FunctionScope, added: ast.expr) -> bool:
         case ast.Call(func=ast.Name(id="list" | "sorted" as name)):
             return scope.source.is_builtin(name)
     return isinstance(added, ast.ListComp)
+
+
+def _begins_empty(scope: FunctionScope, name: str) -> bool:
+    """Return whether a name stands for a list that is empty at first: arrays are added to lists of
+    their own length, never to those.
+    """
+    values = [
+        scope.get_value(bound)
+        for bound in scope.bindings(name)
+        if not _match_growth(scope.source.get_statement(bound))
+    ]
+    return bool(values) and all(isinstance(value, ast.List) and not value.elts for value in values)
 
 
 def _is_private_list(scope: FunctionScope, name: str) -> bool:
