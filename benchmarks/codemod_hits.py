@@ -1,7 +1,7 @@
 """Count where the transformations of the offline proposer apply in code not written for them.
 
     python benchmarks/codemod_hits.py [--download FOLDER] [--paths FOLDER ...]
-                                      [--json FILE] [--before FILE]
+                                      [--json FILE] [--before FILE] [--only NAME ...]
 
 Reads the standard library, this environment's site-packages and, with ``--download``, a fixed list
 of pure-Python packages from the package registry. Tests are left out. A hit is a function in which
@@ -19,6 +19,7 @@ import sysconfig
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from multiprocessing import Pool
 from pathlib import Path
 
@@ -78,7 +79,7 @@ def list_files(roots: list[Path]) -> Iterator[Path]:
                 yield path
 
 
-def count_file(path: Path) -> tuple[str, dict[str, int], int]:
+def count_file(path: Path, only: frozenset[str]) -> tuple[str, dict[str, int], int]:
     """Return the file's path, the functions hit by each transformation, and its functions."""
     try:
         text = path.read_text("utf-8")
@@ -92,6 +93,8 @@ def count_file(path: Path) -> tuple[str, dict[str, int], int]:
             return str(path), {}, -1
         hits = {}
         for transformation in catalog.CATALOG:
+            if transformation.name not in only:
+                continue
             if transformation.find is None:
                 scopes = set(ruff.fix_some(text).scopes)
             else:
@@ -109,14 +112,15 @@ def _raise_timeout(*_: object) -> None:
     raise FileTimeout
 
 
-def count_all(files: list[Path], processes: int) -> dict[str, object]:
-    """Count the hits in all files and return what the tables need."""
-    hits: Counter[str] = Counter({each.name: 0 for each in catalog.CATALOG})
+def count_all(files: list[Path], processes: int, only: frozenset[str]) -> dict[str, object]:
+    """Count the hits of some transformations in all files and return what the tables need."""
+    hits: Counter[str] = Counter(dict.fromkeys(sorted(only), 0))
     places: dict[str, list[str]] = {}
     functions = skipped = 0
     began_s = time.monotonic()
     with Pool(processes) as pool:
-        for path, counted, number in pool.imap_unordered(count_file, files, chunksize=8):
+        count = partial(count_file, only=only)
+        for path, counted, number in pool.imap_unordered(count, files, chunksize=8):
             skipped += number < 0
             functions += max(number, 0)
             hits.update(counted)
@@ -139,7 +143,7 @@ def write_table(result: dict[str, object], before: dict[str, object] | None) -> 
     yield f"{result['files']} files, {result['functions']} functions, {result['skipped']} skipped"
     yield ""
     yield "| transformation | functions before | functions after |\n|---|---|---|"
-    for name in sorted({**old, **hits}, key=lambda each: (-hits.get(each, 0), -old.get(each, 0))):
+    for name in sorted({**old, **hits}, key=lambda name: (-hits.get(name, 0), -old.get(name, 0))):
         yield f"| `{name}` | {old.get(name, '-')} | {hits.get(name, '-')} |"
     yield f"| all | {sum(old.values())} | {sum(hits.values())} |"
 
@@ -157,6 +161,7 @@ def main() -> int:
     parser.add_argument("--paths", type=Path, nargs="*", help="read these folders only")
     parser.add_argument("--json", type=Path, help="write the counts and places there")
     parser.add_argument("--before", type=Path, help="counts of an earlier run to print beside")
+    parser.add_argument("--only", nargs="*", help="count these transformations only")
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
     if options.download and not options.download.exists():
@@ -165,7 +170,8 @@ def main() -> int:
     if options.download:
         roots.append(options.download)
     files = list(list_files(options.paths or roots))
-    result = count_all(files, options.processes)
+    names = options.only or catalog.BY_NAME
+    result = count_all(files, options.processes, frozenset(names))
     if options.json:
         options.json.write_text(json.dumps(result, indent=1), "utf-8")
     before = json.loads(options.before.read_text("utf-8")) if options.before else None

@@ -27,7 +27,6 @@ ORDER = (
     "the sorted object is a list, its items have one order (sets and NaN don't), comparing them "
     "has no side effect, and it doesn't matter which of two equal items comes first"
 )
-COMPARED = "comparing has no side effect, and any two values are ordered (sets and NaN aren't)"
 REMEMBERED = (
     "arguments are hashable, the same arguments have the same result each time, nobody changes a "
     "result afterwards, and all results fit into memory"

@@ -14,17 +14,16 @@ from fairtrial_codemod.analysis.source_file import CodeChange, SourceFile, read_
 from fairtrial_codemod.transforms.comparisons import find_comparisons
 from fairtrial_codemod.transforms.constant_sets import find_constant_sets, find_module_sets
 from fairtrial_codemod.transforms.growing_sets import find_growing_sets
+from fairtrial_codemod.transforms.growth import find_appends, find_joins, find_prepends
 from fairtrial_codemod.transforms.hoists import find_hoists
 from fairtrial_codemod.transforms.inlining import find_inlinable_calls
-from fairtrial_codemod.transforms.joins import find_joins
 from fairtrial_codemod.transforms.list_arguments import find_list_arguments
 from fairtrial_codemod.transforms.lookup_sets import find_lookup_sets
 from fairtrial_codemod.transforms.manual_sorts import find_manual_sorts
 from fairtrial_codemod.transforms.memoization import find_caches
 from fairtrial_codemod.transforms.module_constants import find_module_constants
 from fairtrial_codemod.transforms.nested_scans import find_nested_scans
-from fairtrial_codemod.transforms.prepends import find_prepends
-from fairtrial_codemod.transforms.queues import find_appends, find_deques
+from fairtrial_codemod.transforms.queues import find_deques
 from fairtrial_codemod.transforms.recursive_prepends import find_recursive_prepends
 from fairtrial_codemod.transforms.regex_patterns import find_pattern_caches, find_patterns
 from fairtrial_codemod.transforms.scan_indexes import find_scan_indexes

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from itertools import takewhile
 from typing import TypeVar
 
 from fairtrial_codemod.analysis.python_facts import (
@@ -299,6 +300,12 @@ class FunctionScope:
                     loops.append(up)
             below = up
         return loops[::-1]
+
+    def find_largest_loop(
+        self, node: ast.AST, is_fit: Callable[[LoopNode | ComprehensionNode], bool]
+    ) -> LoopNode | ComprehensionNode | None:
+        """Return the outermost loop that fits, as do all loops between it and the node."""
+        return next(iter([*takewhile(is_fit, reversed(self.loops(node)))][::-1]), None)
 
     def is_assigned_before(self, name: str, statement: ast.stmt) -> bool:
         """Return whether a name always has a value when a statement begins."""

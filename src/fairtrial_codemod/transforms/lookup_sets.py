@@ -75,11 +75,10 @@ def _find_loop(
     scope: FunctionScope, test: ast.AST, searched: ast.expr
 ) -> LoopNode | ComprehensionNode | None:
     """Return the largest loop around a test in which the searched object stays the same."""
-    best = None
-    for loop in reversed(scope.loops(test)):
-        if is_left_meanwhile(scope, loop) or not is_stable(scope, searched, loop):
-            break
-        best = loop
+    best = scope.find_largest_loop(
+        test,
+        lambda loop: not is_left_meanwhile(scope, loop) and is_stable(scope, searched, loop),
+    )
     return best if best is not None and scope.can_insert_before(best) else None
 
 

@@ -146,15 +146,15 @@ def _find_loop(
     """
     inner = scope.source.parents[items]
     parts = (items, key, sought)
-    best = None
-    for loop in reversed(scope.loops(items)):
-        if is_left_meanwhile(scope, loop) or may_change_shared(scope, loop):
-            break
-        if _sets_attribute(loop, parts) or not all(
-            _is_same(scope, part, loop, own) for part in (items, key)
-        ):
-            break
-        best = loop
+    best = scope.find_largest_loop(
+        items,
+        lambda loop: (
+            not is_left_meanwhile(scope, loop)
+            and not may_change_shared(scope, loop)
+            and not _sets_attribute(loop, parts)
+            and all(_is_same(scope, part, loop, own) for part in (items, key))
+        ),
+    )
     if best is None or best is inner or not scope.can_insert_before(best):
         return None
     names = get_names(sought)

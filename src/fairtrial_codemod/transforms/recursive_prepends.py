@@ -22,7 +22,7 @@ from fairtrial_codemod.analysis.source_file import (
     SourceFile,
     TextEdit,
 )
-from fairtrial_codemod.transforms.prepends import match_prepend
+from fairtrial_codemod.transforms.growth import match_prepend
 
 
 def find_recursive_prepends(source: SourceFile) -> Iterator[CodeChange]:
@@ -177,9 +177,9 @@ def _get_append(scope: FunctionScope, mention: ast.Name) -> TextEdit | None:
     """Return the edit that appends instead of inserting at index 0, if a mention does that."""
     statement = scope.source.get_statement(mention)
     growth = match_prepend(statement) if isinstance(statement, ast.Expr) else None
-    if not growth or growth[0] != mention.id or scope.mentions(mention.id, growth[1]):
+    if not growth or growth[0] != mention.id or scope.mentions(mention.id, growth[1][0]):
         return None
-    return "replace", statement, f"{mention.id}.append({scope.source.render(growth[1])})"
+    return "replace", statement, f"{mention.id}.append({scope.source.render(growth[1][0])})"
 
 
 def _write_reversal(
