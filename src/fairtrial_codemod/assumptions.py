@@ -47,6 +47,7 @@ LISTED = (
 )
 INLINED = "nobody replaces a function of the module, in a test for instance, while it runs"
 LISTS = (
-    "nobody else reads a list before it is complete, what is iterated isn't changed meanwhile, and "
-    "functions that are called for each item exist even if there are no items"
+    "nobody else reads a list before it is complete, joined parts are strings, what is iterated "
+    "isn't changed meanwhile, and functions that are called for each item exist even if there are "
+    "no items"
 )

@@ -24,14 +24,16 @@ from fairtrial_codemod.writing import Replacement, replace_ranges
 
 RULES = (
     *("PERF", "C4", "UP032", "UP033", "RUF015", "RUF017", "SIM401", "PIE810"),
-    *("PLR1733", "PLR1736"),
+    *("PLR1733", "PLR1736", "B009", "B010", "UP012", "SIM905", "FLY002", "FURB188"),
     *("FURB113", "FURB118", "FURB129", "FURB132", "FURB140", "FURB142", "FURB145"),
 )
-"""Loops to comprehensions and `update`, superfluous lists and copies, f-strings, `operator`.
+"""Loops to comprehensions and `update`, superfluous lists and copies, f-strings, `operator`,
+`getattr` of a constant name, encoding and splitting of constants, `removeprefix`.
 
 The other rules of FURB are about style, or wrong at times: FURB148 ignores nonlocal names, FURB192
 turns the last of equal items (``sorted(x, key=k)[-1]``) into the first (`max`). PLR1714 makes a
-tuple for each test. SIM118 is wrong for objects whose ``in`` doesn't test keys (`sqlite3.Row`).
+tuple for each test; `isinstance` of a tuple (SIM101) takes longer than two calls. SIM118 is wrong
+for objects whose ``in`` doesn't test keys (`sqlite3.Row`).
 """
 LIST_RULE = "C419"
 """Lists in `any` and `all`, which may stop early; the preview also has it for `sum`, `min` and

@@ -1408,6 +1408,8 @@ def test_equal_numbers_of_different_types_are_remembered_apart():
             "from a import g\ndef f(xs, known: list):\n return [g(x) for x in xs if x in known]\n",
             "known_set = set(known)",
         ),
+        ("ruff", "def f(s):\n return getattr(s, 'x'), 'a b'.split()\n", "return s.x, ['a', 'b']"),
+        ("ruff", "def f(a, b):\n return '-'.join([a, b]), 'a'.encode()\n", "f'{a}-{b}', b'a'"),
         ("module_set", "_A = ['a', 'b', 'c']\ndef f(x):\n    return x in _A\n", "x in _A_SET"),
         ("ruff", "def f(xs: list):\n    return any([x > 1 for x in xs])\n", "any(x > 1 for"),
     ],

@@ -295,6 +295,15 @@ CASES = {
             return out
         """,
     ),
+    "largest of a list of two": (
+        "min_max",
+        "return (y if y > x else x), (y if y < x else x)",
+        [SMALL, SMALL],
+        """
+        def f(x, y):
+            return max([x, y]), min((x, y))
+        """,
+    ),
     "lists that are added": (
         "append",
         "out += part",

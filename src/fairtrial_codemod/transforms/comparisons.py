@@ -26,10 +26,19 @@ def _compare(scope: FunctionScope, node: ast.AST) -> CodeChange | None:
     return None
 
 
+def _get_values(call: ast.Call) -> list[ast.expr]:
+    """Return the values that a call compares: its arguments, or the items of a list or tuple."""
+    match call.args:
+        case [ast.List(elts=values) | ast.Tuple(elts=values)]:
+            return values
+    return call.args
+
+
 def _get_sign(scope: FunctionScope, call: ast.Call) -> str | None:
     """Return the comparison by which a later value replaces the best so far."""
     match call:
-        case ast.Call(func=ast.Name(id="min" | "max" as name), args=args, keywords=[]):
+        case ast.Call(func=ast.Name(id="min" | "max" as name), keywords=[]):
+            args = _get_values(call)
             parts = (part for argument in args for part in ast.walk(argument))
             if not 2 <= len(args) <= MAX_VALUES:
                 return None
@@ -43,7 +52,7 @@ def _compare_names(scope: FunctionScope, call: ast.Call) -> CodeChange | None:
     sign = _get_sign(scope, call)
     if not sign or not _are_two_names(call):
         return None
-    one, other = map(ast.unparse, call.args)
+    one, other = map(ast.unparse, _get_values(call))
     code = f"{other} if {other} {sign} {one} else {one}"
     if not isinstance(scope.source.parents[call], ast.Assign | ast.Return):
         code = f"({code})"
@@ -52,8 +61,9 @@ def _compare_names(scope: FunctionScope, call: ast.Call) -> CodeChange | None:
 
 
 def _are_two_names(call: ast.Call) -> bool:
-    is_plain = all(isinstance(argument, ast.Name | ast.Constant) for argument in call.args)
-    return len(call.args) == 2 and is_plain
+    values = _get_values(call)
+    is_plain = all(isinstance(value, ast.Name | ast.Constant) for value in values)
+    return len(values) == 2 and is_plain
 
 
 def _compare_by_steps(
@@ -66,7 +76,7 @@ def _compare_by_steps(
         return None
     if isinstance(target, ast.Tuple | ast.List) or len(getattr(statement, "targets", "1")) != 1:
         return None
-    first, *others = call.args
+    first, *others = _get_values(call)
     is_direct = isinstance(target, ast.Name) and _is_free(scope, target.id, statement, call)
     best = ast.unparse(target) if target and is_direct else source.make_name("best")
     lines = [] if ast.unparse(first) == best else [f"{best} = {source.render(first)}"]
@@ -84,7 +94,7 @@ def _compare_by_steps(
         lines.append(f"return {best}")
     elif not is_direct:
         lines.append(f"{ast.unparse(target)} = {best}")
-    description = f"{len(call.args)} values are compared one by one"
+    description = f"{len(others) + 1} values are compared one by one"
     edit = ("replace", statement, "\n".join(lines))
     return CodeChange(description, statement.lineno, scope.name, (edit,))
 
@@ -95,7 +105,7 @@ def _is_free(scope: FunctionScope, name: str, statement: ast.stmt, call: ast.Cal
         return False
     if scope.source.has_comment(statement):
         return False  # the last line of the new code must be a simple statement to keep it
-    first, *others = call.args
+    first, *others = _get_values(call)
     return ast.unparse(first) == name or not any(scope.mentions(name, value) for value in others)
 
 
