@@ -166,11 +166,11 @@ class Planner:
         if recipe is None:
             return f"{tried.name} isn't the name of a recipe"
         earlier = [parse_recipe(other.name) for other in (tried, *request.history)]
-        seen = [self._apply(self.files, each).files for each in earlier if each is not None]
+        seen = [self._apply(self.files, other).files for other in earlier if other is not None]
         seen.append(self.files)
 
         def choose(plans: list[ProposalPlan], shift: int) -> ProposalPlan | None:
-            fresh = [plan for plan in plans if all(plan.files != each for each in seen)]
+            fresh = [plan for plan in plans if all(plan.files != files for files in seen)]
             return fresh[shift % len(fresh)] if fresh else None
 
         if request.kind is RequestKind.REPAIR:
@@ -202,7 +202,7 @@ class Planner:
         ranks = {name: rank for rank, name in enumerate(self.rules.names)}
         worst = sorted(recipe, key=lambda step: ranks.get(step.name, 0), reverse=True)
         shorter = [tuple(other for other in recipe if other is not step) for step in worst]
-        return [self._plan(each) for each in shorter if each]
+        return [self._plan(other) for other in shorter if other]
 
     def _list_repairs(self, recipe: Recipe, tried: Tried) -> list[ProposalPlan]:
         """Return plans that leave out what a failure may come from, the best first."""
@@ -224,7 +224,7 @@ class Planner:
             shorter = _without_steps(recipe, result, named)
         else:
             shorter = _without_sites(recipe[0], result.sites[0], named)
-        return [self._plan(each) for each in dict.fromkeys(shorter) if each]
+        return [self._plan(other) for other in dict.fromkeys(shorter) if other]
 
     def _plan(self, recipe: Recipe) -> ProposalPlan:
         result = self._apply(self.files, recipe)

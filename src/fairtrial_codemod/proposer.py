@@ -43,7 +43,7 @@ class CodemodProposer(Proposer, Record):
     name = "codemod"
 
     def _mistakes(self) -> Iterator[Mistake]:
-        known = {word for each in CATALOG for word in (each.name, each.family)}
+        known = {word for rule in CATALOG for word in (rule.name, rule.family)}
         for place, word in enumerate(self.families):
             if word not in known:
                 message = f"there is no family or transformation '{word}'"
@@ -110,7 +110,7 @@ class CodemodProposer(Proposer, Record):
     def _rules(self, brief: Brief) -> PlanRules:
         wanted = {*self.families}
         names = tuple(
-            each.name for each in CATALOG if not wanted or wanted & {each.name, each.family}
+            rule.name for rule in CATALOG if not wanted or wanted & {rule.name, rule.family}
         )
         return PlanRules(names, self.combinations, self.most, brief.benchmarks, brief.checks)
 

@@ -127,7 +127,7 @@ def _define(source: SourceFile, around: ast.AST, prefix: str) -> Iterator[_Defin
                 )
                 scopes = (*_list_scopes(source, prefix + name), *special)
                 yield _read(name, scopes, node)
-                words = {word for each in node.decorator_list for word in _get_words(each)}
+                words = {word for part in node.decorator_list for word in _get_words(part)}
                 if words - _PLAIN_DECORATORS - {name}:
                     yield _read("", scopes, node)
             case ast.ClassDef(name=name):
@@ -146,7 +146,7 @@ def _define(source: SourceFile, around: ast.AST, prefix: str) -> Iterator[_Defin
 
 
 def _list_scopes(source: SourceFile, name: str) -> tuple[str, ...]:
-    return tuple(each for each, _ in source.functions if f"{each}.".startswith(f"{name}."))
+    return tuple(scope for scope, _ in source.functions if f"{scope}.".startswith(f"{name}."))
 
 
 def _read_bindings(statement: ast.stmt) -> Iterator[_Definition]:
@@ -174,11 +174,13 @@ def _read(name: str, scopes: tuple[str, ...], node: ast.AST) -> _Definition:
                 pass
             case _:
                 continue
-        found = {match[1] for text in _get_texts(attribute) if (match := _PREFIX.fullmatch(text))}
+        beginnings = {
+            match[1] for text in _get_texts(attribute) if (match := _PREFIX.fullmatch(text))
+        }
         if isinstance(attribute, ast.Constant):
             words |= {part for text in _get_texts(attribute) for part in text.split(".")}
-        elif found:
-            prefixes |= found
+        elif beginnings:
+            prefixes |= beginnings
         else:
             is_dynamic = True
     texts = frozenset(text for text in _get_texts(node) if text.isidentifier())

@@ -49,31 +49,11 @@ def is_unchanged_attribute(scope: FunctionScope, held: ast.Attribute, loop: ast.
         if not isinstance(attribute, ast.Attribute):
             return False
         if attribute.attr == held.attr:
-            if not is_read_expression(scope, attribute):
+            if not scope.is_read(attribute):
                 return False
         elif is_called(source, attribute):
             return False  # a method may change anything of its object
     return True
-
-
-def is_read_expression(scope: FunctionScope, node: ast.expr) -> bool:
-    """Return whether an attribute or a subscript is only read where it stands."""
-    source = scope.source
-    if not isinstance(getattr(node, "ctx", None), ast.Load):
-        return False
-    parent = source.parents[node]
-    match parent:
-        case ast.Compare() | ast.If() | ast.While() | ast.UnaryOp():
-            return True
-        case ast.Subscript(value=value, ctx=ast.Load()) if value is node:
-            return True
-        case ast.For(iter=iterable) | ast.comprehension(iter=iterable):
-            return iterable is node
-        case ast.Call(func=ast.Name(id=name)):
-            return name in PURE_BUILTINS - LAZY_BUILTINS and source.is_builtin(name)
-        case ast.Attribute(attr=method):
-            return method in READING_METHODS and is_called(source, parent)
-    return False
 
 
 def _has_attribute_alias(scope: FunctionScope, held: ast.Attribute) -> bool:

@@ -144,9 +144,9 @@ class FunctionScope:
         """Return the values of all bindings of a name; None for those that can't be seen."""
         return [self.get_value(bound) for bound in self.bindings(name)]
 
-    def classify(self, mention: ast.Name) -> NameUse:
-        """Return what a mention does."""
-        if not isinstance(mention.ctx, ast.Load):
+    def classify(self, mention: ast.expr) -> NameUse:
+        """Return what the mention of a name does, or another expression with its value."""
+        if isinstance(getattr(mention, "ctx", None), ast.Store | ast.Del):
             return NameUse.BIND
         parent = self.source.parents[mention]
         match parent:
@@ -215,8 +215,8 @@ class FunctionScope:
             return not any(self.classify(node) is NameUse.BIND for node in mentions)
         return not self.has_alias(name) and all(map(self.is_read, mentions))
 
-    def is_read(self, mention: ast.Name) -> bool:
-        """Return whether a mention neither changes nor stores the value of the name."""
+    def is_read(self, mention: ast.expr) -> bool:
+        """Return whether the value of an expression is neither changed nor stored there."""
         use = self.classify(mention)
         if use is NameUse.METHOD:
             method, call = self.get_method_call(mention)

@@ -6,7 +6,6 @@ import ast
 
 from fairtrial_codemod.analysis.effects import (
     is_called,
-    is_read_expression,
     is_unchanged,
     is_unchanged_attribute,
     may_change_shared,
@@ -65,7 +64,7 @@ def _is_only_read(scope: FunctionScope, node: ast.expr, loop: ast.AST) -> bool:
             if isinstance(parent, ast.Assign | ast.AnnAssign | ast.NamedExpr):
                 return False
             is_inside = part in set(scope.source.walk(loop))
-            if is_inside and not is_read_expression(scope, part):
+            if is_inside and not scope.is_read(part):
                 return False
     return not may_change_shared(scope, loop)
 

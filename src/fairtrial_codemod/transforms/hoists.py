@@ -7,14 +7,13 @@ from collections.abc import Iterator
 
 from fairtrial_codemod.analysis.code_patterns import match_code
 from fairtrial_codemod.analysis.effects import (
-    is_called,
     is_left_meanwhile,
     is_read_later,
     is_unchanged,
     may_change_shared,
 )
 from fairtrial_codemod.analysis.function_scope import FunctionScope, list_scopes
-from fairtrial_codemod.analysis.python_facts import READING_METHODS, is_optional
+from fairtrial_codemod.analysis.python_facts import is_optional
 from fairtrial_codemod.analysis.source_file import (
     CodeChange,
     ComprehensionNode,
@@ -60,7 +59,7 @@ def _find_loop(scope: FunctionScope, call: ast.Call) -> AnyLoop | None:
             return None
     if name not in _NUMBERS + _COLLECTIONS or not scope.source.is_builtin(name):
         return None
-    if name in _COLLECTIONS and not _is_only_read(scope, call):
+    if name in _COLLECTIONS and not scope.is_read(call):
         return None
     best = None
     for loop in reversed(scope.loops(call)):
@@ -98,25 +97,6 @@ def _find_text_loop(scope: FunctionScope, call: ast.Call, name: str) -> AnyLoop 
 def _is_assigned_in(scope: FunctionScope, name: str, loop: ast.AST) -> bool:
     inside = set(ast.walk(loop))
     return any(bound in inside for bound in scope.bindings(name))
-
-
-def _is_only_read(scope: FunctionScope, call: ast.Call) -> bool:
-    """Return whether the collection that a call makes is neither stored nor changed."""
-    match scope.source.parents[call]:
-        case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[it]):
-            return it is call
-        case ast.Subscript(value=it, ctx=ast.Load()):
-            return it is call
-        case ast.Compare():
-            return True
-        case ast.For(iter=it) | ast.comprehension(iter=it):
-            return it is call
-        case ast.Call(func=ast.Name(id="len" | "sum" | "max" | "min")):
-            return True
-        case ast.Attribute(attr=method) as attribute:
-            is_method = method in READING_METHODS - {"copy"}
-            return is_method and is_called(scope.source, attribute)
-    return False
 
 
 def _get_subject(call: ast.Call) -> ast.expr:

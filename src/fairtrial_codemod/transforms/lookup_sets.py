@@ -116,7 +116,7 @@ def _may_name_list(scope: FunctionScope, name: str) -> bool:
         is_self = isinstance(source.parents[scope.function], ast.ClassDef) and (
             parameter in scope.function.args.args[:1]
         )
-        return is_open and not is_self and all(_is_default(scope, name, each) for each in values)
+        return is_open and not is_self and all(_is_default(scope, name, value) for value in values)
     # If all values are new lists, `growing_sets` handles the name.
     is_unknown = any(not is_new_list(value, source) for value in values)
     return is_unknown and all(_is_own_or_returned(scope, value) for value in values)

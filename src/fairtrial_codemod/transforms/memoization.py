@@ -187,7 +187,10 @@ def _takes_values(scope: FunctionScope) -> bool:
             if any(ast.unparse(value) in items for call in own for value in call.args):
                 return False
     calls = _list_calls(scope, source.tree)
-    values = [*function.args.defaults, *(each for each in function.args.kw_defaults if each)]
+    values = [
+        *function.args.defaults,
+        *(default for default in function.args.kw_defaults if default),
+    ]
     values += [value for call in calls for value in call.args]
     values += [keyword.value for call in calls for keyword in call.keywords]
     return not any(

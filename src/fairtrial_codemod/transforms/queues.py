@@ -22,11 +22,11 @@ def find_deques(source: SourceFile) -> Iterator[CodeChange]:
         return
     for scope in list_scopes(source):
         names = {
-            found["__l"].id
+            parts["__l"].id
             for node in scope.own_nodes(ast.Call)
             for pattern in ("__l.pop(0)", "__l.insert(0, __x)")
             if scope.loops(node)
-            if (found := match_code(pattern, node)) and isinstance(found["__l"], ast.Name)
+            if (parts := match_code(pattern, node)) and isinstance(parts["__l"], ast.Name)
         }
         for name in sorted(names):
             change = _make_deque(scope, name)

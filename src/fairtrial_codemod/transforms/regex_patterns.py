@@ -42,7 +42,7 @@ def find_patterns(source: SourceFile) -> Iterator[CodeChange]:
         # Each place has its own constant, so that one change can be left out alone.
         name = source.make_name("_PATTERN", *names)
         names.append(name)
-        arguments = ", ".join(source.render(each) for each in (pattern, flags) if each is not None)
+        arguments = ", ".join(source.render(part) for part in (pattern, flags) if part)
         compiled = f"{name} = {used.module}.compile({arguments})"
         edits: tuple[TextEdit, ...] = (
             ("before", source.get_top_statement(call), compiled),

@@ -61,15 +61,15 @@ def _write_index(scope: FunctionScope, call: ast.Call) -> CodeChange | None:
         place = source.make_name(f"{name}_place")
         code = f"for {place}, {item} in enumerate({name}):\n"
         code += f"    {index}.setdefault({item}, {place})"
-    found = f"{index}[{text}]"
+    answer = f"{index}[{text}]"
     if not is_item:
         inner = code.replace("\n", "\n        ")
         code = f"if type({name}) in (list, tuple):\n    try:\n        {inner}\n"
         code += f"    except TypeError:\n        {index} = {{}}"
-        found = f"({found} if {text} in {index} else {name}.{method}({text}))"
+        answer = f"({answer} if {text} in {index} else {name}.{method}({text}))"
     edits: tuple[TextEdit, ...] = (
         ("before", source.get_statement(loop), f"{index} = {{}}\n{code}"),
-        ("replace", call, found),
+        ("replace", call, answer),
     )
     what = "counts" if method == "count" else "first places"
     description = f"the {what} of the items of {name} are computed once"
