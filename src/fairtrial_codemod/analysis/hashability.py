@@ -65,7 +65,7 @@ def is_hashable(scope: FunctionScope, node: ast.expr) -> bool:
             return _is_hashable_name(scope, name)
         case ast.Attribute() | ast.Subscript():
             is_slice = isinstance(getattr(node, "slice", None), ast.Slice)
-            return not is_slice and not _is_used_as_collection(scope, ast.unparse(node))
+            return not is_slice and not is_used_as_collection(scope, ast.unparse(node))
     return False
 
 
@@ -112,7 +112,7 @@ def _is_hashable_name(scope: FunctionScope, name: str) -> bool:
             return False
         if isinstance(value, ast.Tuple) and is_hashable(scope, value):
             return True
-    return not _is_used_as_collection(scope, name)
+    return not is_used_as_collection(scope, name)
 
 
 def is_mutable_type(annotation: ast.expr | None) -> bool:
@@ -138,7 +138,7 @@ def _is_hashed(source: SourceFile, mention: ast.Name) -> bool:
     return False
 
 
-def _is_used_as_collection(scope: FunctionScope, text: str) -> bool:
+def is_used_as_collection(scope: FunctionScope, text: str) -> bool:
     """Return whether the function uses an expression as one uses collections."""
     source = scope.source
     for node, parent in _list_same_code(scope, text):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from fairtrial_codemod.analysis.source_file import FunctionNode, SourceFile
 
@@ -44,14 +45,38 @@ def is_immutable_type(annotation: ast.expr | None) -> bool:
     return isinstance(annotation, ast.Name) and annotation.id in _IMMUTABLE_TYPES
 
 
+def get_defaults(function: FunctionNode) -> dict[str, ast.expr]:
+    """Return the defaults of parameters by name."""
+    arguments = function.args
+    positional = [parameter.arg for parameter in (*arguments.posonlyargs, *arguments.args)]
+    defaults = dict(zip(positional[::-1], arguments.defaults[::-1], strict=False))
+    for parameter, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        if default is not None:
+            defaults[parameter.arg] = default
+    return defaults
+
+
+def bind_arguments(
+    call: ast.Call, positional: Sequence[str], keyword_only: Sequence[str] = ()
+) -> dict[str, ast.expr] | None:
+    """Return the arguments of a call by the names of the parameters; None if they aren't visible
+    or don't fit.
+    """
+    is_starred = any(isinstance(argument, ast.Starred) for argument in call.args)
+    if is_starred or len(call.args) > len(positional):
+        return None
+    arguments = dict(zip(positional, call.args, strict=False))
+    for keyword in call.keywords:
+        name = keyword.arg
+        if name is None or name in arguments or name not in (*positional, *keyword_only):
+            return None
+        arguments[name] = keyword.value
+    return arguments
+
+
 def is_optional(function: FunctionNode, parameter: ast.arg) -> bool:
     """Return whether the default of a parameter is None."""
-    arguments = function.args
-    positional = [*arguments.posonlyargs, *arguments.args]
-    defaults: dict[ast.arg, ast.expr | None] = {}
-    defaults.update(zip(positional[::-1], arguments.defaults[::-1], strict=False))
-    defaults.update(zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True))
-    default = defaults.get(parameter)
+    default = get_defaults(function).get(parameter.arg)
     return isinstance(default, ast.Constant) and default.value is None
 
 

@@ -10,7 +10,11 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from fairtrial_codemod.analysis.function_scope import FunctionScope, list_scopes
-from fairtrial_codemod.analysis.python_facts import list_parameters
+from fairtrial_codemod.analysis.python_facts import (
+    bind_arguments,
+    get_defaults,
+    list_parameters,
+)
 from fairtrial_codemod.analysis.source_file import (
     COMPREHENSIONS,
     CodeChange,
@@ -118,27 +122,15 @@ def _bind_arguments(called: FunctionScope, call: ast.Call) -> dict[str, ast.expr
     """Return the argument, or the constant default, of each parameter; None if not visible."""
     arguments = called.function.args
     positional = [parameter.arg for parameter in (*arguments.posonlyargs, *arguments.args)]
-    if any(isinstance(argument, ast.Starred) for argument in call.args):
+    keyword_only = [parameter.arg for parameter in arguments.kwonlyargs]
+    given = bind_arguments(call, positional, keyword_only)
+    if given is None:
         return None
-    if len(call.args) > len(positional):
+    defaults = get_defaults(called.function)
+    values = {name: given.get(name, defaults.get(name)) for name in (*positional, *keyword_only)}
+    if any(not isinstance(values[name], ast.Constant) for name in values.keys() - given.keys()):
         return None
-    values = dict(zip(positional, call.args, strict=False))
-    keyword_names = {parameter.arg for parameter in (*arguments.args, *arguments.kwonlyargs)}
-    for keyword in call.keywords:
-        if keyword.arg is None or keyword.arg in values or keyword.arg not in keyword_names:
-            return None
-        values[keyword.arg] = keyword.value
-    defaults: dict[str, ast.expr | None] = {}
-    defaults.update(zip(positional[::-1], arguments.defaults[::-1], strict=False))
-    names = [parameter.arg for parameter in arguments.kwonlyargs]
-    defaults.update(zip(names, arguments.kw_defaults, strict=True))
-    for parameter in list_parameters(called.function):
-        if parameter.arg not in values:
-            default = defaults.get(parameter.arg)
-            if not isinstance(default, ast.Constant):
-                return None
-            values[parameter.arg] = default
-    return values
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _keeps_order(expression: ast.expr, values: Mapping[str, ast.expr]) -> bool:

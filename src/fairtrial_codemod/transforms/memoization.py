@@ -13,6 +13,7 @@ from fairtrial_codemod.analysis.function_scope import FunctionScope, list_scopes
 from fairtrial_codemod.analysis.hashability import (
     is_mutable_type,
     is_unhashable,
+    is_used_as_collection,
     is_visibly_unhashable,
 )
 from fairtrial_codemod.analysis.python_facts import (
@@ -180,7 +181,9 @@ def _takes_values(scope: FunctionScope) -> bool:
         ):
             return False  # nothing shows what it is
         # A table that every call hands on, or whose items are the next arguments, may be a list.
-        if not is_immutable_type(parameter.annotation) and _is_container(scope, parameter.arg):
+        if not is_immutable_type(parameter.annotation) and is_used_as_collection(
+            scope, parameter.arg
+        ):
             if all(_hands_on(call, place, parameter.arg) for call in own):
                 return False
             items = _list_items(scope, parameter.arg)
@@ -196,20 +199,6 @@ def _takes_values(scope: FunctionScope) -> bool:
     return not any(
         is_new_list(value, source) or _may_be_mutable(scope, value, set()) for value in values
     )
-
-
-def _is_container(scope: FunctionScope, name: str) -> bool:
-    """Return whether the items of a parameter are read."""
-    for mention in scope.mentions(name):
-        match scope.source.parents[mention]:
-            case ast.Subscript(value=it) | ast.For(iter=it) | ast.comprehension(iter=it):
-                if it is mention:
-                    return True
-            case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[it]) if it is mention:
-                return True
-            case ast.Call(func=ast.Name(id="len" | "sum" | "sorted")):
-                return True
-    return False
 
 
 def _hands_on(call: ast.Call, place: int, name: str) -> bool:

@@ -15,7 +15,7 @@ import ast
 from collections.abc import Iterator
 
 from fairtrial_codemod.analysis.function_scope import FunctionScope, NameUse, list_scopes
-from fairtrial_codemod.analysis.python_facts import list_parameters
+from fairtrial_codemod.analysis.python_facts import bind_arguments, list_parameters
 from fairtrial_codemod.analysis.source_file import (
     SUSPENDING,
     CodeChange,
@@ -24,6 +24,10 @@ from fairtrial_codemod.analysis.source_file import (
 )
 from fairtrial_codemod.transforms.growth import match_prepend
 
+Filling = tuple[FunctionScope, str, set[ast.expr | None], list[ast.stmt]]
+"""The function that makes a list, the name of the list there, the mentions of it that are part of
+filling it, and the statements that fill it."""
+
 
 def find_recursive_prepends(source: SourceFile) -> Iterator[CodeChange]:
     """Find recursive functions that insert at index 0 of a list that another function makes."""
@@ -31,90 +35,57 @@ def find_recursive_prepends(source: SourceFile) -> Iterator[CodeChange]:
     for scope in scopes:
         names = {growth[0] for node in scope.own_nodes(ast.stmt) if (growth := match_prepend(node))}
         for name in sorted(names):
-            if scope.parameter(name) is not None:
-                change = _change_parameter(scope, name, scopes)
-            else:
-                change = _change_closure(scope, name, scopes)
+            calls = _find_calls(source, scope.function)
+            if calls is None or not _is_plain_recursion(scope):
+                continue
+            change = _write_change(scope, name, calls, scopes)
             if change:
                 yield change
 
 
-def _change_parameter(
-    scope: FunctionScope, name: str, scopes: list[FunctionScope]
-) -> CodeChange | None:
-    """Change a function that inserts into one of its parameters, and all its callers."""
-    function, source = scope.function, scope.source
-    if not scope.is_local(name) or not _is_plain_recursion(scope):
-        return None
-    calls = _find_calls(source, function)
-    if calls is None:
-        return None
-    passed = {call: _get_argument(function, call, name, source) for call in calls}
-    own = set(source.walk(function))
-    handed_on = {given for call, given in passed.items() if call in own}
-    inserts: list[TextEdit] = []
-    for mention in scope.mentions(name):
-        if mention in handed_on:
-            continue
-        edit = _get_append(scope, mention)
-        if edit is None:
-            return None
-        inserts.append(edit)
-    reversals: list[TextEdit] = []
-    for caller in scopes:
-        given = {passed[call] for call in calls if call in set(caller.own_nodes(ast.Call))}
-        if caller.function is function or not given:
-            continue
-        if not all(isinstance(node, ast.Name) for node in given):
-            return None
-        for list_name in {node.id for node in given if isinstance(node, ast.Name)}:
-            same = [node for node in given if getattr(node, "id", "") == list_name]
-            statements = [source.get_statement(node) for node in same if node is not None]
-            edit = _write_reversal(caller, list_name, given, statements)
-            if edit is None:
-                return None
-            reversals.append(edit)
-    counted = [node for node in passed.values() if node is not None]
-    is_complete = len(counted) == len(calls) and len(reversals) > 0
-    outside = [call for call in calls if source.get_scope_node(call) is None]
-    if not is_complete or outside:
-        return None
-    return _write_change(scope, name, inserts, reversals)
-
-
-def _change_closure(
-    scope: FunctionScope, name: str, scopes: list[FunctionScope]
-) -> CodeChange | None:
-    """Change a nested function that inserts into a list of the function around it."""
-    source = scope.source
-    around = source.get_scope_node(scope.function)
-    outer = next((other for other in scopes if other.function is around), None)
-    if outer is None or not outer.is_closure_local(name) or not _is_plain_recursion(scope):
-        return None
-    calls = _find_calls(source, scope.function)
-    if calls is None:
-        return None
-    inside = set(source.walk(scope.function))
-    inserts: list[TextEdit] = []
-    for mention in scope.mentions(name):
-        edit = _get_append(scope, mention)
-        if edit is None:
-            return None
-        inserts.append(edit)
-    outer_calls = [call for call in calls if call not in inside]
-    if not all(source.get_scope_node(call) is around for call in outer_calls):
-        return None
-    statements = [source.get_statement(call) for call in outer_calls]
-    reversal = _write_reversal(outer, name, set(scope.mentions(name)), statements)
-    return _write_change(scope, name, inserts, [reversal]) if reversal else None
-
-
 def _write_change(
-    scope: FunctionScope, name: str, inserts: list[TextEdit], reversals: list[TextEdit]
-) -> CodeChange:
+    scope: FunctionScope, name: str, calls: list[ast.Call], scopes: list[FunctionScope]
+) -> CodeChange | None:
+    source = scope.source
+    inside = set(source.walk(scope.function))
+    handed_on: set[ast.expr | None] = set()
+    if scope.parameter(name) is not None:
+        passed = {call: _get_argument(scope, call, name) for call in calls}
+        handed_on = {given for call, given in passed.items() if call in inside}
+        is_known = scope.is_local(name) and None not in passed.values()
+        fillings = list(_list_fillings(passed, scopes, inside)) if is_known else []
+    else:
+        around = source.get_scope_node(scope.function)
+        outer = [other for other in scopes if other.function is around]
+        statements = [source.get_statement(call) for call in calls if call not in inside]
+        mentions: set[ast.expr | None] = {*scope.mentions(name)}
+        fillings = [(other, name, mentions, statements) for other in outer]
+    outside = [call for call in calls if call not in inside]
+    if not fillings or not all(
+        any(source.get_scope_node(call) is filling[0].function for filling in fillings)
+        for call in outside
+    ):
+        return None
+    edits = [_get_append(scope, node) for node in scope.mentions(name) if node not in handed_on]
+    edits += [_write_reversal(*filling) for filling in fillings]
+    written = tuple(edit for edit in edits if edit is not None)
+    if len(written) < len(edits):
+        return None
     description = f"{scope.function.name} appends to {name}, which is reversed after its calls"
-    line = scope.function.lineno
-    return CodeChange(description, line, scope.name, (*inserts, *reversals))
+    return CodeChange(description, scope.function.lineno, scope.name, written)
+
+
+def _list_fillings(
+    passed: dict[ast.Call, ast.expr | None], scopes: list[FunctionScope], inside: set[ast.AST]
+) -> Iterator[Filling]:
+    """Yield the lists that calls from outside of a function hand to it."""
+    for caller in scopes:
+        own = set(caller.own_nodes(ast.Call)) - inside
+        given = {passed[call] for call in passed if call in own}
+        for list_name in {node.id if isinstance(node, ast.Name) else "" for node in given}:
+            same = [node for node in given if getattr(node, "id", "") == list_name]
+            statements = [caller.source.get_statement(node) for node in same if node is not None]
+            yield caller, list_name, given, statements
 
 
 def _is_plain_recursion(scope: FunctionScope) -> bool:
@@ -156,21 +127,12 @@ def _get_called_name(call: ast.Call) -> str:
     return ""
 
 
-def _get_argument(
-    function: ast.FunctionDef | ast.AsyncFunctionDef,
-    call: ast.Call,
-    name: str,
-    source: SourceFile,
-) -> ast.expr | None:
+def _get_argument(scope: FunctionScope, call: ast.Call, name: str) -> ast.expr | None:
     """Return what a call gives to a parameter; None if that isn't visible."""
-    for keyword in call.keywords:
-        if keyword.arg == name:
-            return keyword.value
-    names = [parameter.arg for parameter in list_parameters(function)]
-    is_method = isinstance(source.parents[function], ast.ClassDef)
-    place = names.index(name) - (is_method and isinstance(call.func, ast.Attribute))
-    is_starred = any(isinstance(argument, ast.Starred) for argument in call.args)
-    return call.args[place] if 0 <= place < len(call.args) and not is_starred else None
+    names = [parameter.arg for parameter in list_parameters(scope.function)]
+    is_method = isinstance(scope.source.parents[scope.function], ast.ClassDef)
+    names = names[1:] if is_method and isinstance(call.func, ast.Attribute) else names
+    return (bind_arguments(call, names) or {}).get(name)
 
 
 def _get_append(scope: FunctionScope, mention: ast.Name) -> TextEdit | None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from fairtrial_codemod.analysis.function_scope import FunctionScope, list_scopes
+from fairtrial_codemod.analysis.python_facts import bind_arguments
 from fairtrial_codemod.analysis.source_file import SourceFile
 
 ModuleValues = Mapping[str, tuple[int, ast.expr]]
@@ -59,9 +60,12 @@ def find_regex_calls(source: SourceFile) -> Iterator[RegexCall]:
                     continue
             if _get_function(source, call) is not scope.function:
                 continue
-            arguments = _bind_arguments(call, _PARAMETERS.get(method, ()))
+            names = _PARAMETERS.get(method, ())
+            arguments = bind_arguments(call, names) if names else None
             # The new code is written before the function, so that must come after the import.
             if arguments is None or line >= source.get_top_statement(call).lineno:
+                continue
+            if not {"pattern", "string", "repl"}.intersection(names) <= arguments.keys():
                 continue
             rest = _render_rest(source, call, arguments)
             yield RegexCall(scope, call, method, module, arguments, rest)
@@ -94,20 +98,6 @@ def _get_function(source: SourceFile, node: ast.AST) -> ast.AST | None:
     while isinstance(around, ast.Lambda):
         around = source.get_scope_node(around)
     return around
-
-
-def _bind_arguments(call: ast.Call, names: tuple[str, ...]) -> dict[str, ast.expr] | None:
-    """Return the arguments of a call by name; None if they aren't visible."""
-    if not names or len(call.args) > len(names):
-        return None
-    arguments = dict(zip(names, call.args, strict=False))
-    for keyword in call.keywords:
-        if keyword.arg is None or keyword.arg in arguments or keyword.arg not in names:
-            return None
-        arguments[keyword.arg] = keyword.value
-    required = {"pattern", "string", "repl"}.intersection(names)
-    is_starred = any(isinstance(argument, ast.Starred) for argument in call.args)
-    return arguments if required <= arguments.keys() and not is_starred else None
 
 
 def _render_rest(source: SourceFile, call: ast.Call, arguments: Mapping[str, ast.expr]) -> str:
