@@ -56,6 +56,18 @@ PROGRAMS: dict[str, tuple[str, tuple[Any, ...]]] = {
         "def f(xs, row):\n    return [x for x in xs if x in row['tags']]\n",
         (WORDS, {"tags": WORDS[:70]}),
     ),
+    "scan_group": (
+        """
+        def f(xs, rows):
+            out = []
+            for x in xs:
+                for word, number in rows:
+                    if word == x:
+                        out.append(number)
+            return out
+        """,
+        (WORDS[:70], [(word, number) for number, word in enumerate(WORDS)]),
+    ),
     "scan_index": ("def f(xs):\n    return [xs.count(x) for x in xs]\n", (WORDS,)),
     "hoist": (
         """

@@ -42,14 +42,8 @@ class _Item:
     def __lt__(self, other: _Item) -> bool:
         return self.key < other.key
 
-    def __gt__(self, other: _Item) -> bool:
-        return self.key > other.key
-
     def __le__(self, other: _Item) -> bool:
         return self.key <= other.key
-
-    def __ge__(self, other: _Item) -> bool:
-        return self.key >= other.key
 
 
 def find_manual_sorts(source: SourceFile) -> Iterator[CodeChange]:
