@@ -18,7 +18,9 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from fairtrial_codemod.catalog import CATALOG, transform
@@ -115,10 +117,15 @@ def make_inputs(scale: int) -> dict[str, Arguments]:
     }
 
 
+@cache
+def _compile(text: str) -> CodeType:
+    return compile(text, "module.py", "exec")
+
+
 def load(text: str, name: str) -> Callable[..., Any]:
     """Return a function of a source."""
     namespace: dict[str, Any] = {}
-    exec(compile(text, "module.py", "exec"), namespace)
+    exec(_compile(text), namespace)
     function: Callable[..., Any] = namespace[name]
     return function
 
@@ -173,7 +180,7 @@ def compare(before: str, after: str, name: str) -> float:
     three thirds of the rounds.
     """
     arguments = make_inputs(1)[name]
-    calls = max(1, round(SAMPLE_S / max(_time(before, name, arguments, 1), 1e-7)))
+    calls = min(100, max(1, round(SAMPLE_S / _time(before, name, arguments, 1))))
     ratios = []
     for number in range(ROUNDS):
         pair = (before, after) if number % 2 else (after, before)
