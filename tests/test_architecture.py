@@ -31,7 +31,7 @@ ALLOWED = {
 }
 FACADES = ("core", "llm", "sandbox", "study", "arena", "optimize", "compat")
 HEAVY = {
-    "msgspec", "yaml", "rich", "anyio", "httpx", "numpy", "scipy", "libcst", "matplotlib",
+    "msgspec", "yaml", "rich", "anyio", "httpx", "numpy", "scipy", "matplotlib",
 }  # fmt: skip
 # Where a first-party import may stand inside a function: the lazy tables, and methods of `Study`
 # that read and write files.
