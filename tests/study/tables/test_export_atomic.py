@@ -19,7 +19,7 @@ from small_ledger_kit import LedgerLab, make_small_study
 from fairtrial import LedgerError, StudyError
 from fairtrial.cli.main import main
 from fairtrial.study.ledger import LedgerReader
-from fairtrial.study.tables import csv_tables as csv_tables, export_tables, generation
+from fairtrial.study.tables import export_tables, generation, run_tables
 from fairtrial.study.tables.export import check_target
 from fairtrial.study.tables.integrity import validate_artifacts
 
@@ -104,7 +104,7 @@ def die_at(line_number, step, folder, **settings):
     def export():
         setattr(generation, step, begin)
         if line_number == 0:
-            csv_tables.GrowingCsvFile.finish = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+            run_tables.RunTables.finish = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
         export_tables(LedgerReader.open(folder), folder, **settings)
 
     return fork(export)
@@ -341,13 +341,13 @@ def test_foreign_files_are_not_replaced(lab):
 
 def test_a_file_that_appears_while_tables_are_written_is_not_replaced(lab, monkeypatch):
     lab.run_until(5)
-    finish = csv_tables.GrowingCsvFile.finish
+    finish = run_tables.RunTables.finish
 
-    def finish_late(self, columns):
+    def finish_late(self):
         (lab.folder / "runs.csv").write_text("mine")
-        finish(self, columns)
+        finish(self)
 
-    monkeypatch.setattr(csv_tables.GrowingCsvFile, "finish", finish_late)
+    monkeypatch.setattr(run_tables.RunTables, "finish", finish_late)
     with pytest.raises(StudyError, match=r"runs\.csv can't be replaced by a table"):
         export_tables(lab.reader, lab.folder)
     assert (lab.folder / "runs.csv").read_text() == "mine"

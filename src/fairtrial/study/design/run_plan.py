@@ -14,6 +14,7 @@ from fairtrial.study.design.execution_order import execution_order
 from fairtrial.study.design.look_schedule import LookSchedule, schedule_looks
 from fairtrial.study.design.runs import (
     AgentProblemPair,
+    build_run_spec,
     count_replicates,
     get_agents,
     get_problems,
@@ -71,12 +72,22 @@ class RunPlan:
 
     def spec(self, plan_index: int) -> RunSpec:
         """Return the spec of the run at an index of the plan."""
-        position = self._find_condition(plan_index)
-        condition = self._admissible[position]
+        position = bisect_right(self._first_indexes, plan_index) - 1
         pairs = self._get_pairs(position)
         offset = plan_index - self._first_indexes[position]
         replicate, pair_index = divmod(offset, len(pairs))
-        return make_run_spec(self.study.study_id, condition, pairs[pair_index], replicate + 1)
+        return make_run_spec(
+            self.study.study_id, self._admissible[position], pairs[pair_index], replicate + 1
+        )
+
+    def known_spec(self, plan_index: int, run_id: str, seed: int) -> RunSpec:
+        """Return the spec of the run at an index, whose id and seed are known: they are hashes."""
+        position = bisect_right(self._first_indexes, plan_index) - 1
+        pairs = self._get_pairs(position)
+        offset = plan_index - self._first_indexes[position]
+        replicate, pair_index = divmod(offset, len(pairs))
+        condition, pair = self._admissible[position], pairs[pair_index]
+        return build_run_spec(self.study.study_id, condition, pair, replicate + 1, run_id, seed)
 
     def condition_at(self, plan_index: int) -> Condition:
         """Return the condition of the run at an index of the plan."""

@@ -128,17 +128,30 @@ def make_run_spec(
     study_id: str, condition: Condition, pair: AgentProblemPair, replicate: int
 ) -> RunSpec:
     """Return the spec of one replicate of a pair under a condition."""
-    agent, problem, make_id, make_seed = pair
+    run_id, seed = pair.make_id(replicate), pair.make_seed(replicate)
+    return build_run_spec(study_id, condition, pair, replicate, run_id, seed)
+
+
+def build_run_spec(
+    study_id: str,
+    condition: Condition,
+    pair: AgentProblemPair,
+    replicate: int,
+    run_id: str,
+    seed: int,
+) -> RunSpec:
+    """Return the spec of one replicate of a pair, whose id and seed are known."""
+    agent, problem = pair.agent, pair.problem
     return RunSpec(
-        run_id=make_id(replicate),
-        study_id=study_id,
-        condition_id=condition.condition_id,
-        problem_id=problem or "",
-        replicate=replicate,
-        seed=make_seed(replicate),
-        agent_spec_ref=agent,
-        problem_spec_ref=problem,
-        execution_metadata={
+        run_id,
+        study_id,
+        condition.condition_id,
+        problem or "",
+        replicate,
+        seed,
+        agent,
+        problem,
+        {
             "agent_id": agent,
             "problem_id": problem,
             "condition_fingerprint": condition.metadata.get("fingerprint"),

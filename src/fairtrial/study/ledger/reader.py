@@ -25,6 +25,8 @@ from fairtrial.study.ledger.ledger_file import open_for_reading
 from fairtrial.study.ledger.ledger_rows import (
     ATTEMPT_COLUMN,
     BODY_COLUMN,
+    RUN_ID_COLUMN,
+    SEED_COLUMN,
     SELECT_LAST_ATTEMPT,
     SELECT_RESULTS,
     SESSION_COLUMN,
@@ -59,6 +61,8 @@ class LedgerReader:
     def __init__(self, connection: sqlite3.Connection, path: Path | None) -> None:
         self.connection = connection
         self.path = path
+        self.own_session: int | None = None
+        """The session of this process; what it has written is not verified again."""
         self._run_by: dict[int, tuple[str | None, str | None]] = {}
 
     @classmethod
@@ -187,6 +191,55 @@ class LedgerReader:
                 range(start, min(start + BATCH_RUNS, len(self.execution_indexes)))
             )
 
+    def result_batches(self) -> Iterator[list[tuple[int, RunResult]]]:
+        """Yield the same results in the order of execution, some at a time, with plan indexes.
+
+        They are stored in this order, so that reading them takes a fraction of the time.
+        """
+        order, start = self.order, 0
+        while start < len(order):
+            rows, events = self._next_rows(start)
+            if not rows:
+                return
+            start = rows[-1][0] + 1
+            yield [
+                (order[row[0]], self._result(order[row[0]], row, events.get(row[0], ())))
+                for row in rows
+                if row[0] < len(order) and order[row[0]] != REMOVED
+            ]
+
+    def _next_rows(self, start: int) -> tuple[Rows, dict[int, list[bytes]]]:
+        """Return some rows from an execution index on, in order, with their events."""
+        rows: Rows = []
+        events: dict[int, list[bytes]] = {}
+        size = 0
+        with explained(self.path):
+            query = f"{SELECT_RESULTS} WHERE turn >= ? ORDER BY turn LIMIT {BATCH_RUNS}"
+            for row in self.connection.execute(query, (start,)):
+                if rows and row[0] <= rows[-1][0]:  # damaged pages that form a cycle
+                    raise damaged(self.path, "its results are out of order")
+                rows.append(row)
+                size += len(row[BODY_COLUMN] or b"")
+                if size > BATCH_BYTES:
+                    break
+            if not rows:
+                return rows, events
+            attempts = {row[0]: row[ATTEMPT_COLUMN] for row in rows}
+            query = (
+                "SELECT turn, attempt, data FROM events WHERE turn BETWEEN ? AND ? "
+                "ORDER BY turn, attempt, number"
+            )
+            size = 0
+            for index, attempt, data in self.connection.execute(query, (start, rows[-1][0])):
+                if attempts.get(index) != attempt:
+                    continue
+                size += len(data)
+                if size > BATCH_BYTES and index > rows[0][0]:  # leave this run to the next batch
+                    events.pop(index, None)
+                    return [row for row in rows if row[0] < index], events
+                events.setdefault(index, []).append(data)
+        return rows, events
+
     def result(self, plan_index: int) -> RunResult | None:
         """Return the result of the run with this plan index; None if it isn't done."""
         return next(self._results_at(range(plan_index, plan_index + 1)), None)
@@ -209,8 +262,13 @@ class LedgerReader:
     def _result(self, plan_index: int, row: tuple[Any, ...], events: Sequence[bytes]) -> RunResult:
         session = row[SESSION_COLUMN]
         run_by = self._run_by.get(session) or self._find_session(session)
+        is_own = session == self.own_session
         try:
-            return read_result(self.plan.spec(plan_index), row, events, run_by)
+            if is_own:
+                spec = self.plan.known_spec(plan_index, row[RUN_ID_COLUMN], row[SEED_COLUMN])
+            else:
+                spec = self.plan.spec(plan_index)
+            return read_result(spec, row, events, run_by, is_own=is_own)
         except UnreadableError as error:
             raise damaged(self.path, f"the result at execution index {row[0]}: {error}") from error
 

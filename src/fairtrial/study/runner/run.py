@@ -151,6 +151,7 @@ def execute_study(study: Study, settings: RunSettings) -> Results:
             prepared, settings, ledger, PaymentTracker(journals), feed, control, folder, gate
         )
         if settings.tables:
+            reader.own_session = ledger.session
             forms = {"sqlite": settings.include_sqlite, "parquet": settings.include_parquet}
             export_tables(reader, folder, **forms)
         if not settings.checkpoint:

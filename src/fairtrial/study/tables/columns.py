@@ -52,6 +52,18 @@ class ColumnTypes:
                 if value is not None:
                     kinds.add(_VALUE_KINDS.get(type(value)) or _int_kind(value))
 
+    def merge(self, table: str, part: str, indices: Sequence[int]) -> None:
+        """Add the types that were recorded for a part of a table's rows.
+
+        part: the name that its rows were observed with
+        indices: the table's column for each of the part's columns
+        """
+        column_kinds = self._kinds.setdefault(table, [])
+        for index, kinds in zip(indices, self._kinds.pop(part, ()), strict=False):
+            while len(column_kinds) <= index:
+                column_kinds.append(set())
+            column_kinds[index] |= kinds
+
     def column_types(self, table: str) -> list[ColumnType]:
         """Return the types of a table's columns."""
         if extra := extra_tables().get(table):

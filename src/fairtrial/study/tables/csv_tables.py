@@ -1,124 +1,51 @@
-"""CSV files: writing tables in one pass in constant memory, and reading them back.
-
-The metrics, and so the columns of the table of runs, are known only after the last run. Its rows
-are written without a header first; header and missing cells are added at the end.
-"""
+"""CSV files: writing and reading them in constant memory, with their checksums."""
 
 from __future__ import annotations
 
 import csv
 import hashlib
-import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 from fairtrial.core import table_files
-
-CHUNK_ROWS = 1_000
+from fairtrial.study.tables.csv_lines import format_lines
 
 
 class CsvFile:
-    """A CSV file that is written row by row.
+    """A CSV file that is written batch by batch; its checksum is computed meanwhile.
 
     path: the file
     rows: number of rows written
+    size: number of bytes written
     """
 
-    def __init__(self, path: Path, columns: Sequence[str] = ()) -> None:
+    def __init__(self, path: Path, columns: Sequence[str]) -> None:
         self.path = path
-        self.rows = 0
+        self.rows = self.size = 0
+        self._digest = hashlib.sha256()
         self._file: IO[bytes] = path.open("xb")
-        if columns:
-            self._file.write(table_files.format_csv([columns]).encode("utf-8"))
+        self.add_lines(table_files.format_csv([columns]).encode("utf-8"), 0)
+
+    @property
+    def sha256(self) -> str:
+        """The SHA-256 checksum of the bytes written so far."""
+        return self._digest.hexdigest()
 
     def add(self, rows: Sequence[Sequence[Any]]) -> None:
         """Write rows; None becomes an empty cell."""
-        self._file.write(table_files.format_csv(rows).encode("utf-8"))
-        self.rows += len(rows)
+        self.add_lines("".join(format_lines(rows)).encode("utf-8"), len(rows))
+
+    def add_lines(self, lines: bytes, rows: int) -> None:
+        """Write formatted rows; `rows` is their number."""
+        self._file.write(lines)
+        self._digest.update(lines)
+        self.size += len(lines)
+        self.rows += rows
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
-
-
-class OptionalCsvFile:
-    """A CSV file that is created with its first row; without rows there is no file."""
-
-    def __init__(self, path: Path, columns: Sequence[str]) -> None:
-        self._path, self._columns = path, columns
-        self._file: CsvFile | None = None
-
-    @property
-    def rows(self) -> int:
-        return 0 if self._file is None else self._file.rows
-
-    def add(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Write rows; the first one creates the file."""
-        if self._file is None and rows:
-            self._file = CsvFile(self._path, self._columns)
-        if self._file is not None:
-            self._file.add(rows)
-
-    def close(self) -> None:
-        """Close the file."""
-        if self._file is not None:
-            self._file.close()
-
-
-class GrowingCsvFile:
-    """A CSV file whose columns are known only at the end; early rows may have fewer cells."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._body = CsvFile(path.with_name(f"{path.name}.part"))
-        self._widths: set[int] = set()
-
-    @property
-    def rows(self) -> int:
-        return self._body.rows
-
-    def add(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Write rows, each with the columns known so far."""
-        self._widths.update(map(len, rows))
-        self._body.add(rows)
-
-    def finish(self, columns: Sequence[str]) -> None:
-        """Write the final file, with its header and all rows padded to the same width."""
-        self._body.close()
-        if self._widths <= {len(columns)}:
-            with self.path.open("xb") as file, self._body.path.open("rb") as body:
-                file.write(table_files.format_csv([columns]).encode("utf-8"))
-                shutil.copyfileobj(body, file, 1 << 20)
-        else:
-            self._pad(columns)
-        self._body.path.unlink()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._body.close()
-
-    def _pad(self, columns: Sequence[str]) -> None:
-        full = CsvFile(self.path, columns)
-        try:
-            with (
-                self._body.path.open(encoding="utf-8", newline="") as body,
-                table_files.unlimited_csv_fields(),
-            ):
-                for chunk in _chunks(csv.reader(body)):
-                    full.add([row + [""] * (len(columns) - len(row)) for row in chunk])
-        finally:
-            full.close()
-
-
-def _chunks(rows: Iterable[list[str]]) -> Iterator[list[list[str]]]:
-    chunk: list[list[str]] = []
-    for row in rows:
-        chunk.append(row)
-        if len(chunk) == CHUNK_ROWS:
-            yield chunk
-            chunk = []
-    yield chunk
 
 
 class CsvTable:

@@ -35,13 +35,14 @@ from fairtrial.study.tables.canonical import (
     condition_rows,
 )
 from fairtrial.study.tables.columns import ColumnTypes
-from fairtrial.study.tables.csv_tables import CsvFile, GrowingCsvFile, OptionalCsvFile
+from fairtrial.study.tables.csv_tables import CsvFile
 from fairtrial.study.tables.generation import new_generation, refuse_foreign_files
 from fairtrial.study.tables.integrity import EXPECTED, check_set
 from fairtrial.study.tables.manifest import ManifestTotals, build_manifest
 from fairtrial.study.tables.parquet import ParquetMirror
 from fairtrial.study.tables.results import Results
 from fairtrial.study.tables.rows import Row, RunRows, as_cell, evaluation_rows, event_rows
+from fairtrial.study.tables.run_tables import RunTables
 from fairtrial.study.tables.source import (
     TableSource,
     ledger_source,
@@ -150,12 +151,15 @@ def _write(source: TableSource, folder: Path, *, sqlite: bool, parquet: bool) ->
     write_study(study, folder / STUDY_FILE, "yaml")
     _write_json(folder / HYPOTHESES_FILE, dump_record(study.hypotheses))
     _write_json(folder / PLANS_FILE, dump_record(study.analysis_plans))
-    rows = _write_csv(source, folder, totals, types)
+    tables = _write_csv(source, folder, totals, types)
     if types is not None:
         _write_mirrors(source, folder, types, sqlite=sqlite, parquet=parquet)
-    manifest = build_manifest(source, totals, folder, rows)
+    manifest = build_manifest(source, totals, folder, tables)
     _write_json(folder / MANIFEST_FILE, manifest)
-    problems = check_set(manifest, {name: folder / name for name in manifest["files"]})
+    # The rows of extra tables come from plug-ins, other rows without a plan from callers.
+    with_rows = not source.is_planned or any(f"{name}.csv" in tables for name in extra_tables())
+    paths = {name: folder / name for name in manifest["files"]}
+    problems = check_set(manifest, paths, with_rows=with_rows)
     if problems:
         raise StudyError(
             [Mistake((), f"the tables are inconsistent: {problem}") for problem in problems]
@@ -165,41 +169,44 @@ def _write(source: TableSource, folder: Path, *, sqlite: bool, parquet: bool) ->
 
 def _write_csv(
     source: TableSource, folder: Path, totals: ManifestTotals, types: ColumnTypes | None
-) -> dict[str, int]:
-    """Write the CSV files in one pass; returns the number of rows of each."""
-    conditions = condition_columns(source.study, source.conditions)
-    runs = RunRows(source.study)
-    extra = extra_tables()
+) -> dict[str, CsvFile]:
+    """Write the CSV files in one pass; returns them by their names."""
+    columns = condition_columns(source.study, source.conditions)
     with ExitStack() as stack:
-        growing = GrowingCsvFile(folder / "runs.csv")
-        files: dict[str, CsvFile | GrowingCsvFile | OptionalCsvFile] = {
-            "conditions": CsvFile(folder / "conditions.csv", conditions),
-            "runs": growing,
-            "events": CsvFile(folder / "events.csv", EVENT_COLUMNS),
-            "evaluations": CsvFile(folder / "evaluations.csv", EVALUATION_COLUMNS),
-            **{
-                name: OptionalCsvFile(folder / f"{name}.csv", tuple(table.columns))
-                for name, table in extra.items()
-            },
-        }
-        for file in files.values():
-            stack.callback(file.close)
-        for batch in _batches(source, runs, conditions, totals):
-            for table, rows in batch.items():
-                files[table].add(rows)
-                if types is not None:
-                    types.observe(table, rows)
-        growing.finish(runs.columns)
-    totals.metrics_left_out = runs.metrics.left_out
+        conditions = CsvFile(folder / "conditions.csv", columns)
+        stack.callback(conditions.close)
+        for rows in _condition_batches(source, columns):
+            conditions.add(rows)
+            if types is not None:
+                types.observe("conditions", rows)
+        tables = RunTables(source.study, folder, types)
+        stack.callback(tables.close)
+        for batch in source.batches():
+            totals.add(batch)
+            tables.add(batch)
+        tables.finish()
+    totals.metrics_left_out = tables.metrics_left_out
     if types is not None:
         types.columns = {
-            "conditions": conditions,
-            "runs": runs.columns,
+            "conditions": columns,
+            "runs": tables.columns,
             "events": list(EVENT_COLUMNS),
             "evaluations": list(EVALUATION_COLUMNS),
-            **{name: list(table.columns) for name, table in extra.items() if files[name].rows},
+            **{
+                name: list(table.columns)
+                for name, table in extra_tables().items()
+                if name in tables.files
+            },
         }
-    return {f"{table}.csv": file.rows for table, file in files.items()}
+    files = {"conditions": conditions, **tables.files}
+    return {f"{table}.csv": file for table, file in files.items()}
+
+
+def _condition_batches(source: TableSource, columns: Sequence[str]) -> Iterator[list[Row]]:
+    """Yield rows of the table of conditions."""
+    named_rows = condition_rows(source.study, source.conditions)
+    while chunk := list(itertools.islice(named_rows, BATCH_RUNS)):
+        yield [[as_cell(row.get(name)) for name in columns] for row in chunk]
 
 
 def _write_mirrors(
@@ -213,23 +220,19 @@ def _write_mirrors(
             mirrors.append(stack.enter_context(SqliteMirror(folder / SQLITE_FILE, types)))
         if parquet:
             mirrors.append(stack.enter_context(ParquetMirror(folder, types)))
-        for batch in _batches(source, runs, types.columns["conditions"], ManifestTotals()):
+        for batch in _batches(source, runs, types.columns["conditions"]):
             for table, rows in batch.items():
                 for mirror in mirrors if rows else ():
                     mirror.add(table, rows)
 
 
-def _batches(
-    source: TableSource, runs: RunRows, conditions: Sequence[str], totals: ManifestTotals
-) -> Iterator[Rows]:
-    """Yield the rows of all tables in batches of runs; adds the results to the totals."""
-    study = source.study
-    named_rows = condition_rows(study, source.conditions)
-    yield {"conditions": [[as_cell(row.get(name)) for name in conditions] for row in named_rows]}
-    extra = extra_tables()
+def _batches(source: TableSource, runs: RunRows, conditions: Sequence[str]) -> Iterator[Rows]:
+    """Yield the rows of all tables in plan order, in batches of runs."""
+    for rows in _condition_batches(source, conditions):
+        yield {"conditions": rows}
+    study, extra = source.study, extra_tables()
     results = source.results()
     while chunk := list(itertools.islice(results, BATCH_RUNS)):
-        totals.add(chunk)
         yield {
             "runs": [runs.row(result) for result in chunk],
             "events": [row for result in chunk for row in event_rows(study, result)],

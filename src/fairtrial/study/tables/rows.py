@@ -15,7 +15,7 @@ from typing import Any
 
 from fairtrial.core import plain_number
 from fairtrial.study.model.identity import ID_DIGITS
-from fairtrial.study.model.runs import FailureKind, RunResult, RunStatus
+from fairtrial.study.model.runs import FailureKind, RunResult, RunSpec, RunStatus
 from fairtrial.study.model.study import Study
 from fairtrial.study.tables.canonical import EVENT_COLUMNS, MANIFEST_FILE, RUN_COLUMNS
 from fairtrial.study.tables.primary_outcome import PRIMARY, primary_outcome
@@ -24,10 +24,13 @@ PREFIX = "metric_"
 """Prefix of a metric's column if its name is already taken by another column."""
 KEY_METRICS = ("latency_s", "cost_usd", "input_tokens", "output_tokens", PRIMARY)
 """Metrics that have one of the fixed columns of the table of runs."""
+MAX_KEPT = 1_000
+"""How many sets of metrics are remembered."""
 UNKNOWN = "unknown"
 _SCALARS = frozenset({int, float, bool, str, type(None)})
 _EVENT_KEYS = frozenset((*EVENT_COLUMNS, "meta"))
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+_AUTO_GENERATED = _encode({"auto_generated": True})
 Row = list[Any]
 
 
@@ -46,6 +49,30 @@ class MetricColumns:
         self.left_out: dict[str, int] = {}
         self._indices: dict[str, int | None] = dict.fromkeys(KEY_METRICS)
         self._taken = {name.lower() for name in RUN_COLUMNS}
+        self._kept: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+    def split(self, metrics: Mapping[str, Any]) -> tuple[tuple[str, ...], Row, Sequence[str]]:
+        """Return the names and values of the metrics that get a column, and the other names."""
+        names = tuple(metrics)
+        if _SCALARS.issuperset(map(type, metrics.values())):
+            kept = self._kept.get(names)
+            if kept is None:
+                kept = tuple(name for name in names if name not in KEY_METRICS)
+                if len(self._kept) < MAX_KEPT:
+                    self._kept[names] = kept
+            return kept, [metrics[name] for name in kept], ()
+        cells = {name: _plain_scalar(value) for name, value in metrics.items()}
+        others = [name for name, value in cells.items() if type(value) not in _SCALARS]
+        for name in (*KEY_METRICS, *others):
+            cells.pop(name, None)
+        return tuple(cells), list(cells.values()), others
+
+    def add(self, names: Sequence[str]) -> list[int]:
+        """Add columns for the metrics that have none yet; returns the indices of all of them."""
+        for name in names:
+            if name not in self._indices:
+                self._indices[name] = self._add_column(name)
+        return [index for name in names if (index := self._indices[name]) is not None]
 
     def cells(self, metrics: Mapping[str, Any]) -> Row:
         """Return a run's metrics in the columns known so far; adds columns for new metrics."""
@@ -88,6 +115,10 @@ class RunRows:
 
     def row(self, result: RunResult) -> Row:
         """Return the row of a run, with a cell for each of the columns so far."""
+        return [*self.fixed_cells(result), *self.metrics.cells(result.metrics)]
+
+    def fixed_cells(self, result: RunResult) -> Row:
+        """Return the cells of a run that are not those of its metrics."""
         spec, metrics = result.run_spec, result.metrics
         assert spec is not None
         metadata = spec.execution_metadata
@@ -119,7 +150,6 @@ class RunRows:
             result.attempt if was_run else None,
             result.executor,
             result.host,
-            *self.metrics.cells(metrics),
         ]
 
 
@@ -129,14 +159,14 @@ def event_rows(study: Study, result: RunResult) -> Iterator[Row]:
     A run that emitted no events gets one `assistant_output` event with the text of its output;
     a run that raised, crashed or was skipped has none.
     """
+    spec, run_id = result.run_spec, result.run_id
+    assert spec is not None
     events: Sequence[Mapping[str, Any]] = result.observations
     if not events:
         has_output = result.outputs or result.failure_kind is FailureKind.REPORTED
-        if not has_output and result.status is not RunStatus.SUCCESS:
-            return
-        events = [_output_event(result)]
-    spec, run_id = result.run_spec, result.run_id
-    assert spec is not None
+        if has_output or result.status is RunStatus.SUCCESS:
+            yield _output_row(study, spec, result)
+        return
     for index, event in enumerate(events):
         meta = event.get("meta", event.get("meta_json"))
         if not event.keys() <= _EVENT_KEYS:
@@ -162,16 +192,27 @@ def event_rows(study: Study, result: RunResult) -> Iterator[Row]:
         ]
 
 
-def _output_event(result: RunResult) -> Mapping[str, Any]:
+def _output_row(study: Study, spec: RunSpec, result: RunResult) -> Row:
     """Return the event that stands for the output of a run without events."""
     text = result.outputs.get("text", "") if isinstance(result.outputs, Mapping) else ""
-    return {
-        "timestamp": result.ended_at or result.started_at,
-        "record_id": _short_hash(f'{{"index":0,"run_id":"{result.run_id}"}}'),
-        "text": str(text),
-        "event_type": "assistant_output",
-        "meta": {"auto_generated": True},
-    }
+    run_id = result.run_id
+    return [
+        result.ended_at or result.started_at,
+        _short_hash(f'{{"index":0,"run_id":"{run_id}"}}'),
+        str(text),
+        run_id,
+        "agent",
+        "assistant_output",
+        _AUTO_GENERATED,
+        "step",
+        study.study_id,
+        run_id,
+        spec.condition_id,
+        None,
+        None,
+        None,
+        None,
+    ]
 
 
 def _record_id(run_id: str, index: int, event_type: str) -> str:
@@ -229,6 +270,8 @@ def as_json(value: Any) -> str:
     Numbers that are not finite become the texts nan, inf and -inf, bytes become base64, and other
     objects become their `str`.
     """
+    if not value and type(value) is dict:
+        return "{}"
     try:
         return _encode(value)
     except (TypeError, ValueError):

@@ -9,7 +9,6 @@ from typing import Any
 
 from fairtrial.core import plain_number
 from fairtrial.study.ledger.ledger_summary import Summary
-from fairtrial.study.model.runs import RunResult
 
 ROUNDING_USD = 1e-9
 """Smaller differences are rounding errors of sums in different orders."""
@@ -30,11 +29,6 @@ class Spending:
     def from_summary(cls, summary: Summary) -> Spending:
         """Return the total spending of a study from the summary of its ledger."""
         return cls(summary.cost_usd, summary.tokens)
-
-    def add(self, result: RunResult) -> None:
-        """Add the cost of one run."""
-        self.cost_usd += result.cost if math.isfinite(result.cost) else 0.0
-        self.tokens += count_tokens(result.metrics)
 
     def minus(self, rows: Spending) -> Spending:
         """Return what was spent beyond `rows`: attempts without a result, runs not in the plan."""
