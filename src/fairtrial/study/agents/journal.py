@@ -50,7 +50,7 @@ class Journal:
     ) -> None:
         self._packed = list(earlier)
         self._earlier = len(self._packed)
-        self._bytes = sum(map(len, earlier))
+        self._bytes = sum(map(len, earlier)) if earlier else 0
         self._keep = keep
         self._is_over = False
         self._lock = threading.Lock()
@@ -91,9 +91,9 @@ class Journal:
 
     def paid(self) -> tuple[Expense, Expense]:
         """Return the costs of the entries of earlier attempts, and of those of this attempt."""
-        packed = tuple(self._packed)
-        if not packed:
+        if not self._packed:
             return NO_EXPENSE, NO_EXPENSE
+        packed = tuple(self._packed)
         return total_paid(packed[: self._earlier]), total_paid(packed[self._earlier :])
 
     def close(self) -> None:

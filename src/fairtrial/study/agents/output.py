@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from fairtrial.core import plain_number
 from fairtrial.study.agents.events import read_event
@@ -47,17 +47,16 @@ class AgentOutput:
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ReadOutput:
+class ReadOutput(NamedTuple):
     """An agent's output with every part checked and converted; fields as in `AgentOutput`."""
 
     output: Mapping[str, Any]
-    metrics: Mapping[str, Any] = field(default_factory=dict)
-    events: list[EventData] = field(default_factory=list)
-    trace_refs: list[str] = field(default_factory=list)
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    success: bool = True
-    error: str | None = None
+    metrics: Mapping[str, Any]
+    events: list[EventData]
+    trace_refs: list[str]
+    metadata: Mapping[str, Any]
+    success: bool
+    error: str | None
 
 
 def agent_result(
@@ -93,7 +92,7 @@ def read_output(raw: Any) -> ReadOutput:
     - a dataclass or an object with `to_dict()` is the mapping of its fields
     """
     if type(raw) is dict and _KNOWN_KEYS.isdisjoint(raw):
-        return ReadOutput(raw)
+        return ReadOutput(raw, {}, [], [], {}, True, None)
     if isinstance(raw, AgentOutput):
         return _check_parts(raw.output, raw.metrics, raw.events, raw.trace_refs, raw.metadata,
                       success=raw.success, error=raw.error)  # fmt: skip
@@ -108,7 +107,7 @@ def read_output(raw: Any) -> ReadOutput:
 
 def _read_mapping(raw: Mapping[Any, Any]) -> ReadOutput:
     if _KNOWN_KEYS.isdisjoint(raw):
-        return ReadOutput(raw)
+        return ReadOutput(raw, {}, [], [], {}, True, None)
     parts = {name: raw[name] for name in _PART_KEYS if raw.get(name) is not None}
     report = {"success": raw.get("success"), "error": raw.get("error")}
     named = [name for name in _OUTPUT_KEYS if name in raw]

@@ -72,22 +72,25 @@ class RunPlan:
 
     def spec(self, plan_index: int) -> RunSpec:
         """Return the spec of the run at an index of the plan."""
-        position = bisect_right(self._first_indexes, plan_index) - 1
-        pairs = self._get_pairs(position)
-        offset = plan_index - self._first_indexes[position]
-        replicate, pair_index = divmod(offset, len(pairs))
-        return make_run_spec(
-            self.study.study_id, self._admissible[position], pairs[pair_index], replicate + 1
-        )
+        return self.run_at(plan_index)[0]
+
+    def run_at(self, plan_index: int) -> tuple[RunSpec, Condition]:
+        """Return the spec of the run at an index of the plan, and its condition."""
+        condition, pair, replicate = self._locate(plan_index)
+        return make_run_spec(self.study.study_id, condition, pair, replicate), condition
 
     def known_spec(self, plan_index: int, run_id: str, seed: int) -> RunSpec:
         """Return the spec of the run at an index, whose id and seed are known: they are hashes."""
+        condition, pair, replicate = self._locate(plan_index)
+        return build_run_spec(self.study.study_id, condition, pair, replicate, run_id, seed)
+
+    def _locate(self, plan_index: int) -> tuple[Condition, AgentProblemPair, int]:
+        """Return the condition, the pair and the replicate of the run at an index of the plan."""
         position = bisect_right(self._first_indexes, plan_index) - 1
         pairs = self._get_pairs(position)
         offset = plan_index - self._first_indexes[position]
         replicate, pair_index = divmod(offset, len(pairs))
-        condition, pair = self._admissible[position], pairs[pair_index]
-        return build_run_spec(self.study.study_id, condition, pair, replicate + 1, run_id, seed)
+        return self._admissible[position], pairs[pair_index], replicate + 1
 
     def condition_at(self, plan_index: int) -> Condition:
         """Return the condition of the run at an index of the plan."""

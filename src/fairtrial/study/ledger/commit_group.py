@@ -27,9 +27,13 @@ class CommitGroup:
 
 def storable_numbers(outcome: Outcome) -> tuple[float, int, float]:
     """Return cost, tokens and latency within SQLite's range, so that no number stops a commit."""
-    cost, latency = float(outcome.cost_usd), float(outcome.latency_s)
+    cost, latency, tokens = outcome.cost_usd, outcome.latency_s, outcome.tokens
+    if type(tokens) is int and type(cost) is float and type(latency) is float:
+        if -MAX_TOKENS <= tokens <= MAX_TOKENS and isfinite(cost) and isfinite(latency):
+            return cost, tokens, latency
+    cost, latency = float(cost), float(latency)
     return (
         cost if isfinite(cost) else 0.0,
-        max(-MAX_TOKENS, min(int(outcome.tokens), MAX_TOKENS)),
+        max(-MAX_TOKENS, min(int(tokens), MAX_TOKENS)),
         latency if isfinite(latency) else 0.0,
     )

@@ -83,6 +83,7 @@ class AssignmentFeed:
         }
         self._postponed: dict[str, deque[Assignment]] = {name: deque() for name in self._limits}
         self._retries: list[tuple[float, int, Assignment]] = []
+        self._is_simple = gate is None and not self._limits
         self._count = itertools.count()
         self.in_flight: dict[int, tuple[Assignment, float]] = {}
         self.is_paused = False
@@ -94,6 +95,14 @@ class AssignmentFeed:
             return None
         if self.is_paused:
             return PAUSE_S
+        if self._is_simple and not self._retries:
+            execution_index = next(self._pending, None)
+            if execution_index is None:
+                return None
+            assignment = self._assign(execution_index)
+            self.in_flight[execution_index] = (assignment, self._clock())
+            journal = self._read_journal(assignment.spec)
+            return assignment._replace(journal=journal) if journal else assignment
         assignment, wait_s = self._due_retry() if self._retries else (None, float("inf"))
         if assignment is None:
             assignment, postponed_s = (
@@ -113,8 +122,7 @@ class AssignmentFeed:
     def finish(self, execution_index: int) -> tuple[Assignment, float]:
         """Mark an attempt as ended; returns its assignment and when it started."""
         assignment, started_at = self.in_flight.pop(execution_index)
-        limit = self._find_limit(assignment)
-        if limit is not None:
+        if self._limits and (limit := self._find_limit(assignment)) is not None:
             limit.end()
         return assignment, started_at
 
@@ -203,14 +211,9 @@ class AssignmentFeed:
         return None, wait_s
 
     def _assign(self, execution_index: int) -> Assignment:
-        plan_index = self._order[execution_index]
-        return Assignment(
-            execution_index,
-            self._next_attempt(execution_index),
-            self._plan.spec(plan_index),
-            self._plan.condition_at(plan_index),
-            self._timeout_s,
-        )
+        spec, condition = self._plan.run_at(self._order[execution_index])
+        attempt = self._next_attempt(execution_index)
+        return Assignment(execution_index, attempt, spec, condition, self._timeout_s)
 
     def _find_limit(self, assignment: Assignment) -> AgentLimit | None:
         return self._limits.get(assignment.spec.agent_spec_ref or "") if self._limits else None

@@ -33,7 +33,7 @@ def compose_metrics(
     has_output: whether the agent returned an output
     paid: the costs in its journal, used where the agent reports none
     """
-    if any(paid):
+    if paid is not NO_EXPENSE and any(paid):
         own = _add_costs(own, paid)
     # The tables show the output of a run without events as one event of the agent.
     is_silent = has_output and not events.actors

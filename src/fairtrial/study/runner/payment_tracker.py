@@ -46,7 +46,9 @@ class PaymentTracker:
 
     def close(self, spec: RunSpec, outcome: Outcome) -> Outcome:
         """Return the outcome of an attempt, with the costs in its journal if it reports none."""
-        own = self._under_way.pop((spec.run_id, spec.seed), NO_EXPENSE)
+        own = NO_EXPENSE
+        if self._under_way:
+            own = self._under_way.pop((spec.run_id, spec.seed), NO_EXPENSE)
         if outcome.status is RunStatus.SUCCESS:
             return outcome
         total = total_paid(self._journals.entries(spec))

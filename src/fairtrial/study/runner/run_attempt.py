@@ -20,7 +20,7 @@ from fairtrial.study.agents.output import ReadOutput, read_output
 from fairtrial.study.agents.task import Task
 from fairtrial.study.agents.workspace import Workspace
 from fairtrial.study.ledger.packing import Body, UnwritableError, pack
-from fairtrial.study.model.expenses import Expense
+from fairtrial.study.model.expenses import NO_EXPENSE, Expense
 from fairtrial.study.model.hypotheses import OutcomeSpec
 from fairtrial.study.model.runs import (
     EVALUATOR_FAILED,
@@ -259,7 +259,9 @@ class StudyWork:
         self, run: _RunRecord, spec: RunSpec, started_at: str, latency_s: float
     ) -> Outcome:
         before, since = run.journal.paid()
-        metrics = self._metrics(run, latency_s, before.plus(since))
+        has_paid = before is not NO_EXPENSE or since is not NO_EXPENSE
+        paid = before.plus(since) if has_paid else NO_EXPENSE
+        metrics = self._metrics(run, latency_s, paid)
         folder = run.workspace.reference
         body: Body = {
             "outputs": {} if run.outputs is None else run.outputs,

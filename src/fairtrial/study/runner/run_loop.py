@@ -84,6 +84,8 @@ class RunLoop:
         self._polled_at = self._live_written_at = 0.0
         self._last_live: object = None
         self._live_lock = threading.Lock()
+        limits = self.budget.max_cost_usd, self.budget.max_tokens
+        self._has_budget = any(limit is not None for limit in limits)
         self._spent_usd = self.counts.cost_usd
         self._used_tokens = self.counts.tokens
 
@@ -142,7 +144,8 @@ class RunLoop:
                     if is_inline and isinstance(report, Emitted):
                         continue  # its run is over, and its result comes next
                     break
-                self._make_due_looks()
+                if self.gate is not None:
+                    self._make_due_looks()
         finally:
             close = getattr(reports, "close", None)
             if close is not None:
@@ -170,8 +173,10 @@ class RunLoop:
     def _finish(self, report: Finished) -> None:
         assignment, _ = self.feed.finish(report.execution_index)
         outcome = self._account(assignment, report.outcome)
-        report = report._replace(outcome=outcome)
-        self._check_budget()
+        if outcome is not report.outcome:
+            report = report._replace(outcome=outcome)
+        if self._has_budget:
+            self._check_budget()
         if outcome.status is RunStatus.BROKEN and outcome.failure_kind in RETRIED_KINDS:
             retries = self._retry_counts.get(report.execution_index, 0)
             if retries < self.budget.retries:
@@ -179,7 +184,8 @@ class RunLoop:
                 self.ledger.add_attempt(report, assignment.spec)
                 self.feed.retry(assignment, self.retry_wait_s * 2**retries)
                 return
-        self._retry_counts.pop(report.execution_index, None)
+        if self._retry_counts:
+            self._retry_counts.pop(report.execution_index, None)
         self.counts.add_duration(outcome.latency_s)
         self._uncommitted.append((report.execution_index, outcome.status))
         self.ledger.add_result(assignment, report)
@@ -195,9 +201,9 @@ class RunLoop:
 
     def _check_budget(self) -> None:
         """Stop handing out runs once the budget is used up; runs under way are finished."""
-        max_usd, max_tokens = self.budget.max_cost_usd, self.budget.max_tokens
-        if max_usd is None and max_tokens is None:
+        if not self._has_budget:
             return
+        max_usd, max_tokens = self.budget.max_cost_usd, self.budget.max_tokens
         paid = self.payments.under_way
         is_spent = (max_usd is not None and self._spent_usd + paid.cost_usd >= max_usd) or (
             max_tokens is not None and self._used_tokens + paid.tokens >= max_tokens

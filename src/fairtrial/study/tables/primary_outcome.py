@@ -34,7 +34,7 @@ def primary_outcome(
     own = metrics.get(PRIMARY)
     if own is not None:
         return own
-    primary = next((outcome for outcome in outcomes if outcome.primary), None)
+    primary = next((outcome for outcome in outcomes if outcome.primary), None) if outcomes else None
     if primary is not None:
         metric = metrics.get(primary.column)
         scores = [

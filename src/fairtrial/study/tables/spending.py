@@ -9,6 +9,7 @@ from typing import Any
 
 from fairtrial.core import plain_number
 from fairtrial.study.ledger.ledger_summary import Summary
+from fairtrial.study.model.runs import RunResult
 
 ROUNDING_USD = 1e-9
 """Smaller differences are rounding errors of sums in different orders."""
@@ -30,6 +31,11 @@ class Spending:
         """Return the total spending of a study from the summary of its ledger."""
         return cls(summary.cost_usd, summary.tokens)
 
+    def add(self, result: RunResult) -> None:
+        """Add the cost of one run."""
+        self.cost_usd += result.cost if math.isfinite(result.cost) else 0.0
+        self.tokens += count_tokens(result.metrics)
+
     def minus(self, rows: Spending) -> Spending:
         """Return what was spent beyond `rows`: attempts without a result, runs not in the plan."""
         cost_usd = self.cost_usd - rows.cost_usd
@@ -49,5 +55,8 @@ def count_tokens(metrics: Mapping[str, Any]) -> int:
 
 
 def _amount(metrics: Mapping[str, Any], name: str) -> float:
-    number = plain_number(metrics.get(name)) or 0
+    number = metrics.get(name)
+    if type(number) is int:
+        return number
+    number = plain_number(number) or 0
     return number if math.isfinite(number) else 0
