@@ -20,7 +20,7 @@ from fairtrial.study.design.dependent_factors import find_dependency_mistakes
 from fairtrial.study.design.rows import interleave
 from fairtrial.study.model.conditions import Condition, DesignRow, DesignTable
 from fairtrial.study.model.factors import Block, Constraint, DesignKind, DesignSpec, Factor
-from fairtrial.study.model.identity import fingerprint, hash_condition
+from fairtrial.study.model.identity import FingerprintMaker, fingerprint_maker, hash_condition
 from fairtrial.study.model.large_counts import format_large_count
 from fairtrial.study.model.study import SeedPolicy, Study
 from fairtrial.study.protocols import Design
@@ -136,7 +136,11 @@ def make_conditions(study: Study, table: DesignTable) -> list[Condition]:
         )
     check = ConstraintChecker(study.constraints, study.folder)
     comparison_levels = _find_comparison_levels(study.factors)
-    conditions = [_make_condition(row, check, comparison_levels) for row in table.rows]
+    text_of = fingerprint_maker()
+    conditions = [
+        _make_condition(row, admissible, messages, comparison_levels, text_of)
+        for row, admissible, messages in check.check_rows(table.rows)
+    ]
     _refuse_equal_ids(conditions)
     if table.settled:
         return conditions
@@ -148,14 +152,17 @@ def make_conditions(study: Study, table: DesignTable) -> list[Condition]:
 
 
 def _make_condition(
-    row: DesignRow, check: ConstraintChecker, comparison_levels: ComparisonLevels
+    row: DesignRow,
+    admissible: bool,
+    messages: tuple[str, ...],
+    comparison_levels: ComparisonLevels,
+    text_of: FingerprintMaker,
 ) -> Condition:
-    admissible, messages = check(row.factors, row.blocks)
     hashed_factors, hashed_blocks = row.factors, row.blocks
     if row.raw_cells is not None:
         hashed_factors = {name: row.raw_cells[name] for name in row.factors}
         hashed_blocks = {name: row.raw_cells[name] for name in row.blocks}
-    text = fingerprint(hashed_factors, hashed_blocks)
+    text = text_of(hashed_factors, hashed_blocks)
     return Condition(
         condition_id=hash_condition(text, row.id_metadata),
         factor_assignments=dict(row.factors),
@@ -163,7 +170,7 @@ def _make_condition(
         metadata={
             **row.metadata,
             "fingerprint": text,
-            **_describe_comparison(comparison_levels, row.factors),
+            **(_describe_comparison(comparison_levels, row.factors) if comparison_levels else {}),
         },
         admissible=admissible,
         constraint_messages=messages,

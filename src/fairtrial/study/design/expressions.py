@@ -41,7 +41,8 @@ class Expression:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # Python warns of escapes such as "\\d"
                 tree = ast.parse(text.strip(), mode="eval")
-            self._evaluate = self._read(tree.body)
+            self._tree = tree.body
+            self._evaluate = self._read(self._tree)
         except SyntaxError as error:
             raise self._refusal(f"is not an expression: {_syntax(text, error)}") from None
         except (RecursionError, MemoryError):

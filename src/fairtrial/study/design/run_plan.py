@@ -15,6 +15,7 @@ from fairtrial.study.design.look_schedule import LookSchedule, schedule_looks
 from fairtrial.study.design.runs import (
     AgentProblemPair,
     build_run_spec,
+    count_pairs,
     count_replicates,
     get_agents,
     get_problems,
@@ -171,7 +172,7 @@ class RunPlan:
         return bisect_right(self._first_indexes, plan_index) - 1
 
     def _count_runs(self, condition: Condition) -> int:
-        pairs = len(get_agents(self.study, condition)) * len(get_problems(self.study, condition))
+        pairs = count_pairs(self.study, condition.factor_assignments)
         return pairs * count_replicates(self.study)
 
     def _make_pairs(self, position: int) -> list[AgentProblemPair]:

@@ -54,6 +54,18 @@ def get_problems(study: Study, condition: Condition) -> tuple[str | None, ...]:
     return assigned or study.problem_ids or tuple(study.problems) or (DEFAULT_PROBLEM,)
 
 
+def count_pairs(study: Study, factors: Mapping[str, Any]) -> int:
+    """Return the number of pairs of agent and problem under a condition that assigns these."""
+    if study.condition_runner is not None:
+        return 1
+    agents = problems = 1  # a factor names one
+    if factors.keys().isdisjoint(AGENT_FACTORS):
+        agents = len(study.agent_specs or study.agents) or 1
+    if factors.keys().isdisjoint(PROBLEM_FACTORS):
+        problems = len(study.problem_ids or study.problems) or 1
+    return agents * problems
+
+
 def _get_assigned(condition: Condition, names: Sequence[str]) -> tuple[str, ...]:
     for name in names:
         if name in condition.factor_assignments:
@@ -239,10 +251,9 @@ def plan_indexes(
     study: Study, conditions: Sequence[Condition]
 ) -> Iterator[tuple[Condition, range]]:
     """Yield each admissible condition with the range of its runs' plan indexes."""
-    start = 0
+    start, replicates = 0, count_replicates(study)
     for condition in conditions:
         if condition.admissible:
-            pairs = len(get_agents(study, condition)) * len(get_problems(study, condition))
-            end = start + pairs * count_replicates(study)
+            end = start + count_pairs(study, condition.factor_assignments) * replicates
             yield condition, range(start, end)
             start = end

@@ -19,12 +19,10 @@ from fairtrial.study.design.dependent_factors import (
 )
 from fairtrial.study.design.runs import (
     MAX_RUNS,
+    count_pairs,
     count_replicates,
     find_repeated_names,
-    get_agents,
-    get_problems,
 )
-from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.large_counts import format_large_count
 from fairtrial.study.model.study import Study
 from fairtrial.study.validation.references import find_dangling_references
@@ -153,11 +151,9 @@ def _find_plan_mistakes(study: Study) -> Iterator[Mistake]:
         check = ConstraintChecker(study.constraints, study.folder)
         replicates = count_replicates(study)
         runs = 0
-        for row in table.rows:
-            if check(row.factors, row.blocks)[0]:
-                condition = Condition("", row.factors, row.blocks)
-                pairs = len(get_agents(study, condition)) * len(get_problems(study, condition))
-                runs += pairs * replicates
+        for row, admissible, _ in check.check_rows(table.rows):
+            if admissible:
+                runs += count_pairs(study, row.factors) * replicates
     except StudyError as error:
         yield from error.mistakes
         return
