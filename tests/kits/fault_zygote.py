@@ -39,6 +39,7 @@ from fairtrial.study.runner.progress import ProgressCounts
 from fairtrial.study.runner.run_loop import RunLoop
 from fairtrial.study.tables import export, generation
 from fairtrial.study.tables.csv_tables import CsvFile
+from fairtrial.study.tables.run_tables import RunTables
 
 PHASES = ("start", "run", "commit", "export", "publish", "end")
 
@@ -143,7 +144,8 @@ def watch_everything(steps: Steps) -> None:
         (Ledger, "add_event"),
         (Ledger, "_count_waiting"),
         (AssignmentFeed, "__call__"),
-        (CsvFile, "add"),
+        (CsvFile, "add_lines"),
+        (RunTables, "add"),
         (export, "_write_json"),
         (export, "check_set"),
     ):

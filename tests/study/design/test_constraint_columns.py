@@ -3,8 +3,7 @@
 import itertools
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from fairtrial import Constraint, Factor, Study, build_design
 from fairtrial.core import StudyError
@@ -67,9 +66,7 @@ EXPRESSIONS = st.recursive(
 def designs(draw):
     """Rows of a design with columns of any values or of numbers, some of them missing."""
     kinds = {name: draw(st.sampled_from([VALUES, NUMBERS])) for name in NAMES}
-    levels = {
-        name: draw(st.lists(kind, min_size=1, max_size=4)) for name, kind in kinds.items()
-    }
+    levels = {name: draw(st.lists(kind, min_size=1, max_size=4)) for name, kind in kinds.items()}
     combinations = itertools.product(*(levels[name] for name in NAMES))
     rows = [
         DesignRow({"x": x, "y": y, "z": z}, {"b": b})

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -137,10 +139,11 @@ def make_conditions(study: Study, table: DesignTable) -> list[Condition]:
     check = ConstraintChecker(study.constraints, study.folder)
     comparison_levels = _find_comparison_levels(study.factors)
     text_of = fingerprint_maker()
-    conditions = [
-        _make_condition(row, admissible, messages, comparison_levels, text_of)
-        for row, admissible, messages in check.check_rows(table.rows)
-    ]
+    with paused_gc():
+        conditions = [
+            _make_condition(row, admissible, messages, comparison_levels, text_of)
+            for row, admissible, messages in check.check_rows(table.rows)
+        ]
     _refuse_equal_ids(conditions)
     if table.settled:
         return conditions
@@ -149,6 +152,18 @@ def make_conditions(study: Study, table: DesignTable) -> list[Condition]:
     if spec.randomize:
         random.Random(study.seed_policy.base_seed).shuffle(conditions)
     return conditions
+
+
+@contextmanager
+def paused_gc() -> Iterator[None]:
+    """Pause garbage collection: it would look at all conditions so far again and again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _make_condition(

@@ -83,13 +83,19 @@ class ConstraintChecker:
 
         Raises what a call for one row after the other would raise, when it comes to that row.
         """
+        if not self._rules:
+            yield from ((row, True, ()) for row in rows)
+            return
         for chunk in _chunks(rows):
             if len(chunk) * len(self._rules) < MIN_CHECKS:
                 for row in chunk:
                     yield row, *self(row.factors, row.blocks)
                 continue
             for row, open_rules in zip(chunk, self._find_open_rules(chunk), strict=True):
-                yield row, *self._check(open_rules, row.factors, row.blocks)
+                if open_rules:
+                    yield row, *self._check(open_rules, row.factors, row.blocks)
+                else:
+                    yield row, True, ()
 
     def _check(
         self, open_rules: Iterable[OpenRule], factors: Scope, blocks: Scope
@@ -118,7 +124,10 @@ class ConstraintChecker:
         bounds = np.searchsorted(indexes, np.arange(len(rows) + 1)).tolist()
         rules = [self._rules[number] for number in numbers.tolist()]
         for start, end in itertools.pairwise(bounds):
-            yield list(zip(rules[start:end], is_broken[start:end], strict=True))
+            if start == end:
+                yield []
+            else:
+                yield list(zip(rules[start:end], is_broken[start:end], strict=True))
 
 
 def _chunks(rows: Iterable[DesignRow]) -> Iterator[list[DesignRow]]:

@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from fairtrial.study.design.constraints import locate_mistakes
@@ -19,6 +20,7 @@ from fairtrial.study.model.conditions import DesignRow, DesignTable
 from fairtrial.study.model.factors import Factor
 from fairtrial.study.model.study import Study
 
+NO_METADATA: Mapping[str, Any] = MappingProxyType({})
 MAX_STATES = 100_000
 """The most partial combinations for which it is checked that at least one can be completed."""
 
@@ -43,7 +45,7 @@ def _generate_rows(study: Study) -> Iterator[DesignRow]:
     blocks = block_assignments(study)
     for factors in combinations(study.factors):
         for block in blocks:
-            yield DesignRow(factors, block)
+            yield DesignRow(factors, block, NO_METADATA, NO_METADATA)
 
 
 def combinations(factors: Sequence[Factor]) -> Iterator[Assignment]:

@@ -67,9 +67,9 @@ def count_pairs(study: Study, factors: Mapping[str, Any]) -> int:
 
 
 def _get_assigned(condition: Condition, names: Sequence[str]) -> tuple[str, ...]:
-    for name in names:
-        if name in condition.factor_assignments:
-            return (str(condition.factor_assignments[name]),)
+    factors = condition.factor_assignments
+    if not factors.keys().isdisjoint(names):
+        return next((str(factors[name]),) for name in names if name in factors)
     return ()
 
 

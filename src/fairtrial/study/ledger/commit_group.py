@@ -28,9 +28,9 @@ class CommitGroup:
 def storable_numbers(outcome: Outcome) -> tuple[float, int, float]:
     """Return cost, tokens and latency within SQLite's range, so that no number stops a commit."""
     cost, latency, tokens = outcome.cost_usd, outcome.latency_s, outcome.tokens
-    if type(tokens) is int and type(cost) is float and type(latency) is float:
-        if -MAX_TOKENS <= tokens <= MAX_TOKENS and isfinite(cost) and isfinite(latency):
-            return cost, tokens, latency
+    has_own_types = type(tokens) is int and type(cost) is float and type(latency) is float
+    if has_own_types and isfinite(cost) and isfinite(latency) and abs(tokens) <= MAX_TOKENS:
+        return cost, tokens, latency
     cost, latency = float(cost), float(latency)
     return (
         cost if isfinite(cost) else 0.0,

@@ -99,10 +99,7 @@ class AssignmentFeed:
             execution_index = next(self._pending, None)
             if execution_index is None:
                 return None
-            assignment = self._assign(execution_index)
-            self.in_flight[execution_index] = (assignment, self._clock())
-            journal = self._read_journal(assignment.spec)
-            return assignment._replace(journal=journal) if journal else assignment
+            return self._start(self._assign(execution_index))
         assignment, wait_s = self._due_retry() if self._retries else (None, float("inf"))
         if assignment is None:
             assignment, postponed_s = (
@@ -111,10 +108,13 @@ class AssignmentFeed:
             wait_s = min(wait_s, postponed_s)
         if assignment is None:
             return self._wait(wait_s)
-        self.in_flight[assignment.execution_index] = (assignment, self._clock())
         limit = self._find_limit(assignment)
         if limit is not None:
             limit.start()
+        return self._start(assignment)
+
+    def _start(self, assignment: Assignment) -> Assignment:
+        self.in_flight[assignment.execution_index] = (assignment, self._clock())
         # Read last, so that postponed assignments and retries don't hold journals in memory.
         journal = self._read_journal(assignment.spec)
         return assignment._replace(journal=journal) if journal else assignment

@@ -113,10 +113,14 @@ def _needs_import(binding: AgentBinding | ProblemBinding) -> bool:
 def _names_in_use(study: Study, conditions: Iterable[Condition]) -> tuple[list[str], list[str]]:
     agents: dict[str | None, None] = {}
     problems: dict[str | None, None] = {}
+    seen: set[tuple[tuple[str | None, ...], ...]] = set()
     for condition in conditions:
         if condition.admissible:
-            agents |= dict.fromkeys(get_agents(study, condition))
-            problems |= dict.fromkeys(get_problems(study, condition))
+            names = get_agents(study, condition), get_problems(study, condition)
+            if names not in seen:
+                seen.add(names)
+                agents |= dict.fromkeys(names[0])
+                problems |= dict.fromkeys(names[1])
     return [name for name in agents if name], [name for name in problems if name]
 
 

@@ -32,11 +32,12 @@ def format_lines(rows: Sequence[Sequence[Any]]) -> list[str]:
         has_sign = kind is float and not column[0]
         if kind is not None and not has_sign and column.count(column[0]) == len(column):
             column = column[:1]
-        cells: Sequence[Any] | None = column
+        cells: Sequence[Any] = column
         if kind is None or kind is str:
-            cells = _format_texts(column, kind)
-            if cells is None:
+            texts = _format_texts(column, kind)
+            if texts is None:
                 return _format_singly(rows)
+            cells = texts
         if len(cells) < len(rows):
             forms.append(_format_plain(cells[0]).replace("%", "%%"))
         else:

@@ -16,7 +16,6 @@ from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 from fairtrial.core import format_csv, unlimited_csv_fields
 from fairtrial.study.extensions import extra_tables
@@ -151,9 +150,7 @@ class RunTables:
                     if position == 0:
                         for number, (shape, _) in enumerate(chunk):
                             if not is_full[shape]:
-                                parts[number] = _spread(
-                                    parts[number], indices[shape], len(columns)
-                                )
+                                parts[number] = _spread(parts[number], indices[shape], len(columns))
                     self.files[name].add_lines(b"".join(parts), 0)
         for name, file in self.files.items():
             file.rows = self.rows[name]

@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from fairtrial.core import Mistake, StudyError, plugins
-from fairtrial.study.design.build import design_table, make_design
+from fairtrial.study.design.build import design_table, make_design, paused_gc
 from fairtrial.study.design.constraints import ConstraintChecker
 from fairtrial.study.design.dependent_factors import (
     find_dependency_mistakes,
@@ -151,9 +151,10 @@ def _find_plan_mistakes(study: Study) -> Iterator[Mistake]:
         check = ConstraintChecker(study.constraints, study.folder)
         replicates = count_replicates(study)
         runs = 0
-        for row, admissible, _ in check.check_rows(table.rows):
-            if admissible:
-                runs += count_pairs(study, row.factors) * replicates
+        with paused_gc():
+            for row, admissible, _ in check.check_rows(table.rows):
+                if admissible:
+                    runs += count_pairs(study, row.factors) * replicates
     except StudyError as error:
         yield from error.mistakes
         return

@@ -36,9 +36,9 @@ class ProcessState:
         """Restore the saved state."""
         os.umask(self._mask)
         if self._folder >= 0:
-            try:
+            try:  # noqa: SIM105  # `suppress` takes longer than the call
                 os.fchdir(self._folder)
-            except OSError:  # not `suppress`, which takes longer than the call
+            except OSError:
                 pass
         if self._files:
             signal.setitimer(signal.ITIMER_REAL, 0.0)  # or it would fire during another run
