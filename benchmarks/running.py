@@ -4,9 +4,11 @@ The floor of a checkpointed run is one SQLite commit of a 1 KB row in WAL mode (
 so that it is CPU and not the disk that is compared). Each measurement is a child process of its
 own; floors and ours take turns.
 
-    python benchmarks/running.py [--rounds 3] [--peer PYTHON]
+    python benchmarks/running.py [--rounds 3] [--only all-in] [--before SRC] [--peer PYTHON]
 
-`--peer` puts design-research-experiments beside it, run by a Python that has it installed.
+`--only all-in` measures what a run costs from the plan to its rows in the tables, and nothing else.
+`--before` puts another version beside it, in turns: the folder `src` of its checkout. `--peer` puts
+design-research-experiments beside it, run by a Python that has it installed.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +114,39 @@ def measure_runs(folder: Path, runs: int) -> dict[str, float]:
     }
 
 
+def measure_all(folder: Path, runs: int) -> dict[str, float]:
+    """Plan, run and tables together, as `fairtrial run` does them."""
+    warm_up(folder)
+    ready = settings(noop)
+    ready = replace(ready, tables=True)
+    execute_study(make_study(folder / "second", 2), ready)
+    study = make_study(folder / "all", runs)
+    start = time.process_time()
+    execute_study(study, ready)
+    cpu_us = (time.process_time() - start) / runs * 1e6
+    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"cpu_us": cpu_us, "peak_mb": peak_mb}
+
+
+def measure_python(folder: Path, runs: int) -> dict[str, float]:
+    """What no run can do without: two hashes for id and seed, seeded generators, its lines."""
+    import numpy as np
+
+    head, body = b"{" * 120, random.Random(1).randbytes(1024)
+    text = "x" * 600
+    start = time.process_time()
+    with (folder / "lines.csv").open("w") as file:
+        for number in range(runs):
+            identity = hashlib.sha256(head + b"%d" % number).hexdigest()
+            seed = int(hashlib.sha256(body[:120] + b"%d" % number).hexdigest()[:8], 16)
+            random.seed(seed)
+            np.random.seed(seed)
+            file.write(f"study,condition,{identity},problem,{seed},{number},success,1.5,,,\n")
+            file.write(f"2026-01-01,{identity},{text},agent,output,{{}},step\n")
+            file.write(f"{identity},evaluator,score,1.0,unitless,run,{{}}\n")
+    return {"cpu_us": (time.process_time() - start) / runs * 1e6}
+
+
 def measure_tables(folder: Path, runs: int) -> dict[str, float]:
     from fairtrial.study.tables import export_tables
 
@@ -162,11 +198,13 @@ def measure_threads(folder: Path, runs: int) -> dict[str, float]:
     return {"threads_s": threads_s, "serial_s": (time.perf_counter() - start) * 10}
 
 
-def in_child(name: str, runs: int) -> dict[str, float]:
+def in_child(name: str, runs: int, source: str | None = None) -> dict[str, float]:
+    """Measure in a process of its own; `source` is the folder `src` of another version."""
     folder = Path(tempfile.mkdtemp(prefix="fairtrial-bench-"))
     try:
         command = [sys.executable, __file__, "--child", name, str(runs), str(folder)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        environment = os.environ | ({} if source is None else {"PYTHONPATH": source})
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
         if done.returncode:
             sys.exit(done.stderr)
         found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
@@ -178,6 +216,8 @@ def in_child(name: str, runs: int) -> dict[str, float]:
 CHILDREN: dict[str, Callable[[Path, int], dict[str, float]]] = {
     "floor": measure_floor,
     "runs": measure_runs,
+    "all": measure_all,
+    "python": measure_python,
     "tables": measure_tables,
     "pair": measure_pair,
     "threads": measure_threads,
@@ -189,6 +229,31 @@ CHILDREN: dict[str, Callable[[Path, int], dict[str, float]]] = {
 
 def middle(values: list[float]) -> str:
     return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
+
+
+def tell_all_in(rounds: int, source: str | None, runs: int = 50_000) -> None:
+    """Print what runs cost from plan to tables against the floor, in turns with another version."""
+    versions = {"all in": None} | ({} if source is None else {"all in, before": source})
+    floors, bare = [], []
+    found: dict[str, list[dict[str, float]]] = {name: [] for name in versions}
+    for _ in range(rounds):
+        floors.append(in_child("floor", runs)["cpu_us"])
+        bare.append(in_child("python", runs)["cpu_us"])
+        for name, version in versions.items():
+            found[name].append(in_child("all", runs, version))
+    load = " ".join(f"{value:.1f}" for value in os.getloadavg())
+    print(f"floor: a WAL commit of a 1 KB row       {middle(floors)} µs CPU  (load {load})")
+    print(f"two hashes, two seeds, three lines      {middle(bare)} µs CPU")
+    for name, results in found.items():
+        ratios = [one["cpu_us"] / floor for one, floor in zip(results, floors, strict=True)]
+        ours_us = statistics.median(one["cpu_us"] for one in results)
+        print(
+            f"{f'{runs:,} runs, {name} / floor':<40}{middle(ratios)}"
+            f"  (goal: at most 3; {ours_us:.1f} µs a run, {results[0]['peak_mb']:.0f} MB)"
+        )
+    for name, version in versions.items():
+        peak_mb = in_child("all", 500_000, version)["peak_mb"]
+        print(f"{f'peak memory, 500,000 runs, {name}':<40}{peak_mb:.0f} MB  (goal: at most 70)")
 
 
 def tell_peer(python: str, runs: int = 50_000) -> None:
@@ -209,10 +274,15 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--child", nargs=3)
     parser.add_argument("--peer", metavar="PYTHON")
+    parser.add_argument("--before", metavar="SRC")
+    parser.add_argument("--only", choices=["all-in"])
     given = parser.parse_args()
     if given.child:
         name, runs, folder = given.child
         print(json.dumps(CHILDREN[name](Path(folder), int(runs))))
+        return
+    tell_all_in(given.rounds, given.before)
+    if given.only:
         return
     rounds = [(in_child("floor", 50_000), in_child("runs", 50_000)) for _ in range(given.rounds)]
     floor_us = [floor["cpu_us"] for floor, _ in rounds]
