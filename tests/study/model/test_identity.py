@@ -12,6 +12,7 @@ from fairtrial import Factor, Level, SeedPolicy, StudyError
 from fairtrial.core import canonical_json
 from fairtrial.study.model.identity import (
     fingerprint,
+    fingerprint_maker,
     hash_condition,
     hash_id,
     run_id_maker,
@@ -143,3 +144,27 @@ def test_depth_has_a_limit_of_its_own_the_same_with_every_python():
     for depth in (102, 900, 5_000):
         with pytest.raises(StudyError, match="nested more than 100 deep"):
             canonical_json(nested(depth))
+
+
+@given(data=st.data())
+def test_fingerprints_from_a_form_are_those_of_canonical_json(data):
+    values = st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(),
+        st.floats(allow_nan=False, allow_infinity=False),
+        st.text(max_size=4),
+        st.lists(st.integers(), max_size=2),
+        st.sampled_from([-0.0, 10**101, "%s"]),
+    )
+    make = fingerprint_maker()
+    names = data.draw(st.lists(st.text(max_size=3), max_size=4, unique=True))
+    for _ in range(2):  # the second time, the form is known
+        factors = {name: data.draw(values) for name in names}
+        blocks = {name: data.draw(values) for name in names[:1]}
+        assert make(factors, blocks) == fingerprint(factors, blocks)
+
+
+def test_a_value_that_has_no_canonical_json_is_refused_by_a_form_too():
+    with pytest.raises(StudyError, match="nan is not a finite number"):
+        fingerprint_maker()({"x": float("nan")}, {})

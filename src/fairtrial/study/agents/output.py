@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from fairtrial.core import plain_number
 from fairtrial.study.agents.events import read_event
 from fairtrial.study.ledger.packing import EventData
 from fairtrial.study.model.expenses import MAX_TOKENS
 from fairtrial.study.model.object_fields import get_fields
-from fairtrial.study.model.runs import RunOutput
+from fairtrial.study.model.runs import RunOutput, quick_maker
 
 _OUTPUT_KEYS = ("output", "outputs")
 _PART_KEYS = ("metrics", "events", "metadata", "trace_refs")
@@ -47,16 +47,20 @@ class AgentOutput:
     error: str | None = None
 
 
-class ReadOutput(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ReadOutput:
     """An agent's output with every part checked and converted; fields as in `AgentOutput`."""
 
     output: Mapping[str, Any]
-    metrics: Mapping[str, Any]
-    events: list[EventData]
-    trace_refs: list[str]
-    metadata: Mapping[str, Any]
-    success: bool
-    error: str | None
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    events: list[EventData] = field(default_factory=list)
+    trace_refs: list[str] = field(default_factory=list)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    success: bool = True
+    error: str | None = None
+
+
+_make_output = quick_maker(ReadOutput)
 
 
 def agent_result(
@@ -92,7 +96,7 @@ def read_output(raw: Any) -> ReadOutput:
     - a dataclass or an object with `to_dict()` is the mapping of its fields
     """
     if type(raw) is dict and _KNOWN_KEYS.isdisjoint(raw):
-        return ReadOutput(raw, {}, [], [], {}, True, None)
+        return _make_output(raw, {}, [], [], {}, True, None)
     if isinstance(raw, AgentOutput):
         return _check_parts(raw.output, raw.metrics, raw.events, raw.trace_refs, raw.metadata,
                       success=raw.success, error=raw.error)  # fmt: skip
@@ -107,7 +111,7 @@ def read_output(raw: Any) -> ReadOutput:
 
 def _read_mapping(raw: Mapping[Any, Any]) -> ReadOutput:
     if _KNOWN_KEYS.isdisjoint(raw):
-        return ReadOutput(raw, {}, [], [], {}, True, None)
+        return _make_output(raw, {}, [], [], {}, True, None)
     parts = {name: raw[name] for name in _PART_KEYS if raw.get(name) is not None}
     report = {"success": raw.get("success"), "error": raw.get("error")}
     named = [name for name in _OUTPUT_KEYS if name in raw]

@@ -10,7 +10,7 @@ from fairtrial.core import Mistake, StudyError, canonical_json, dump_record
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.factors import DesignKind
 from fairtrial.study.model.identity import run_id_maker, seed_maker
-from fairtrial.study.model.runs import RunSpec
+from fairtrial.study.model.runs import RunSpec, make_spec
 from fairtrial.study.model.study import Study
 
 AGENT_FACTORS = ("agent_id", "agent", "agent_spec")
@@ -154,7 +154,7 @@ def build_run_spec(
 ) -> RunSpec:
     """Return the spec of one replicate of a pair, whose id and seed are known."""
     agent, problem = pair.agent, pair.problem
-    return RunSpec(
+    return make_spec(
         run_id,
         study_id,
         condition.condition_id,

@@ -16,6 +16,8 @@ from fairtrial.study.model.runs import (
     RunResult,
     RunSpec,
     RunStatus,
+    make_result,
+    make_spec,
 )
 
 SELECT_RESULTS = (
@@ -33,6 +35,7 @@ SELECT_LAST_ATTEMPT = (
 )
 SAME_MILLISECOND_S = 0.000_999
 """What is shorter, even rounded to microseconds, ends in the millisecond that it started in."""
+_STATUSES = {str(status): status for status in RunStatus}
 _INVALID_ROW = (KeyError, TypeError, ValueError, OverflowError, AttributeError)
 """The exceptions of reading a row whose content has changed."""
 
@@ -64,33 +67,31 @@ def read_result(
         content = unpack(body)
         rescored = None if scores is None else unpack(scores)
         started_at, metadata = content["started_at"], content["execution_metadata"]
-        return RunResult(
-            run_id=run_id,
-            status=RunStatus(status),
-            outputs=content["outputs"],
-            metrics={**content["metrics"], **rescored["metrics"]}
-            if rescored
-            else content["metrics"],
-            evaluator_outputs=tuple(rescored["rows"] if rescored else content["evaluations"]),
+        return make_result(
+            run_id,
+            _STATUSES.get(status) or RunStatus(status),
+            content["outputs"],
+            {**content["metrics"], **rescored["metrics"]} if rescored else content["metrics"],
+            tuple(rescored["rows"] if rescored else content["evaluations"]),
             # The metric covers the whole run; the column only this attempt.
-            cost=content["metrics"].get("cost_usd", cost),
-            latency=latency,
-            trace_refs=tuple(content["trace_refs"]),
-            artifact_refs=tuple(content["artifact_refs"]),
-            error_info=None if kind is None else content["error_info"],
-            provenance_info=content["provenance"],
-            observations=tuple([unpack(data) for data in events]) if events else (),
-            run_spec=_add_metadata(spec, metadata) if metadata else spec,
-            started_at=started_at,
-            ended_at=_end_time(started_at, latency),
-            failure_kind=None if kind is None else FailureKind(kind),
-            attempt=attempt,
-            executor=run_by[0],
-            host=run_by[1],
-            traceback=None if kind is None else content["traceback"],
-            stdout=_decode_output(out),
-            stderr=_decode_output(err),
-            evaluator_failed=kind is not None and has_evaluator_failed(content),
+            content["metrics"].get("cost_usd", cost),
+            latency,
+            tuple(content["trace_refs"]),
+            tuple(content["artifact_refs"]),
+            None if kind is None else content["error_info"],
+            content["provenance"],
+            tuple([unpack(data) for data in events]) if events else (),
+            _add_metadata(spec, metadata) if metadata else spec,
+            started_at,
+            _end_time(started_at, latency),
+            None if kind is None else FailureKind(kind),
+            attempt,
+            run_by[0],
+            run_by[1],
+            None if kind is None else content["traceback"],
+            _decode_output(out),
+            _decode_output(err),
+            kind is not None and has_evaluator_failed(content),
         )
     except _INVALID_ROW as error:
         raise UnreadableError(f"{type(error).__name__}: {error}") from error
@@ -122,7 +123,7 @@ def _decode_output(printed: bytes | None) -> str:
 
 
 def _add_metadata(spec: RunSpec, metadata: Mapping[str, Any]) -> RunSpec:
-    return RunSpec(
+    return make_spec(
         spec.run_id,
         spec.study_id,
         spec.condition_id,

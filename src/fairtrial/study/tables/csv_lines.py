@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fairtrial.core import format_csv
+from fairtrial.core.table_files import format_csv
 
 _TYPES = frozenset((str, int, float, bool, type(None)))
 _FORMS: dict[type | None, str] = {int: "%d", float: "%r", bool: "%s", str: "%s", None: "%s"}

@@ -50,13 +50,13 @@ class Spending:
 
 def count_tokens(metrics: Mapping[str, Any]) -> int:
     """Return the tokens that a run used: input and output, or else its total_tokens metric."""
+    received, sent = metrics.get("input_tokens"), metrics.get("output_tokens")
+    if type(received) is int and type(sent) is int and "total_tokens" not in metrics:
+        return received + sent
     tokens = _amount(metrics, "input_tokens") + _amount(metrics, "output_tokens")
     return int(tokens or _amount(metrics, "total_tokens"))
 
 
 def _amount(metrics: Mapping[str, Any], name: str) -> float:
-    number = metrics.get(name)
-    if type(number) is int:
-        return number
-    number = plain_number(number) or 0
+    number = plain_number(metrics.get(name)) or 0
     return number if math.isfinite(number) else 0
