@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fairtrial.core.table_files import format_csv
+from fairtrial.core import table_files
 
 _TYPES = frozenset((str, int, float, bool, type(None)))
 _FORMS: dict[type | None, str] = {int: "%d", float: "%r", bool: "%s", str: "%s", None: "%s"}
@@ -50,7 +50,7 @@ def format_lines(rows: Sequence[Sequence[Any]]) -> list[str]:
 
 
 def _format_singly(rows: Sequence[Sequence[Any]]) -> list[str]:
-    return [format_csv([row]) for row in rows]
+    return [table_files.format_csv([row]) for row in rows]
 
 
 def _format_plain(value: Any) -> str:

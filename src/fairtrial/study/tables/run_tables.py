@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from fairtrial.core import format_csv, unlimited_csv_fields
+from fairtrial.core import table_files
 from fairtrial.study.extensions import extra_tables
 from fairtrial.study.model.runs import RunResult
 from fairtrial.study.model.study import Study
@@ -222,9 +222,9 @@ class RunTables:
 
 def _spread(line: bytes, indices: Sequence[int], width: int) -> bytes:
     """Return a line of CSV with its cells moved to other columns; the rest are empty."""
-    with unlimited_csv_fields():
+    with table_files.unlimited_csv_fields():
         (row,) = csv.reader([line.decode("utf-8")])
     cells = [""] * width
     for index, cell in zip(indices, row, strict=True):
         cells[index] = cell
-    return format_csv([cells]).encode("utf-8")
+    return table_files.format_csv([cells]).encode("utf-8")
