@@ -34,6 +34,8 @@ class TestBubblewrap(FullSandboxConformance):
 
 @needs(Namespaces())
 class TestNamespaces(FullSandboxConformance):
+    vanishing_s = 60.0
+
     @pytest.fixture
     def sandbox(self):
         return Namespaces()

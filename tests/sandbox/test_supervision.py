@@ -25,6 +25,7 @@ from fairtrial.sandbox import (
     bubblewrap,
     cold_start as cold,
     init_process as child,
+    launch_server,
     remove_orphaned_groups,
     run_command,
 )
@@ -110,6 +111,7 @@ def test_commands_have_a_keyring_of_their_own(runner):
 @every_sandbox
 def test_a_forked_process_that_holds_our_pipes_does_not_hang_us(runner, monkeypatch):
     """Such as a worker that another thread forks while a command is started."""
+    launch_server.forget_server()
     read, write = os.pipe()
     real = subprocess.Popen
     forked = []
@@ -168,7 +170,9 @@ def test_what_a_launcher_said_is_told(tmp_path, monkeypatch):
 
 @every_sandbox
 def test_an_init_that_cannot_start_is_our_failure(runner, monkeypatch, tmp_path):
-    monkeypatch.setattr(cold, "own_python", lambda: "/bin/false")
+    launch_server.forget_server()
+    for module in (cold, launch_server):
+        monkeypatch.setattr(module, "own_python", lambda: "/bin/false")
     with pytest.raises(LabError, match=f"{runner.sandbox.name} sandbox could not be started"):
         runner.run("")
 
@@ -262,7 +266,8 @@ def test_when_a_full_sandbox_is_ended_from_outside_that_is_our_failure(tmp_path)
                 runner.command("daemon(lambda: hold('a')); hold('b'); time.sleep(99)")
             )
 
-    before = set(processes.list_descendants(0))  # other tests' servers
+    runner.run("pass")  # starts the launch server
+    before = set(processes.list_descendants(0))  # servers, also other tests'
 
     async def kill_launcher():
         while not (tmp_path / "b").exists() or not runner.is_locked("b"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -13,9 +13,10 @@ from typing import Any
 from fairtrial.core import LabError
 from fairtrial.sandbox.cold_start import make_cold_start
 from fairtrial.sandbox.commands import Command, Completed
+from fairtrial.sandbox.descriptors import Descriptors
 from fairtrial.sandbox.init_process import run_under_init
 from fairtrial.sandbox.mount_plan import PRIVATE, make_plan, private_variables
-from fairtrial.sandbox.system import HARNESS, own_python_mounts
+from fairtrial.sandbox.system import HARNESS, is_small_system_file, own_python_mounts
 
 _OWN_HARNESS = Path("/run/fairtrial")
 """The harness's folder inside the sandbox: mounted last, so that no view can cover it."""
@@ -38,10 +39,13 @@ class Bubblewrap:
     async def run(self, command: Command) -> Completed:
         """Run a command; when this returns or is cancelled, all of its processes have ended."""
         plan = make_plan(command)
-        prefix = [_bwrap(), *bwrap_arguments(plan), "--"]
+
+        def wrap(argv: Sequence[str], descriptors: Descriptors) -> list[str]:
+            return [_bwrap(), *bwrap_arguments(plan, descriptors), "--", *argv]
+
         return await run_under_init(
             command,
-            make_cold_start(self.name, wrap=lambda argv: [*prefix, *argv], harness=_OWN_HARNESS),
+            make_cold_start(self.name, wrap=wrap, pid_option="--info-fd", harness=_OWN_HARNESS),
             sandbox_name=self.name,
             env=private_variables(),
             plan=None,
@@ -59,12 +63,15 @@ def _bwrap() -> str:
     return program
 
 
-def bwrap_arguments(plan: dict[str, Any]) -> list[str]:
-    """Return a mount plan as bwrap's options."""
-    return list(_arguments(plan))
+def bwrap_arguments(plan: dict[str, Any], descriptors: Descriptors) -> list[str]:
+    """Return a mount plan as bwrap's options.
+
+    descriptors: takes the descriptors of files that bwrap reads
+    """
+    return list(_arguments(plan, descriptors))
 
 
-def _arguments(plan: dict[str, Any]) -> Iterator[str]:
+def _arguments(plan: dict[str, Any], descriptors: Descriptors) -> Iterator[str]:
     yield from ("--unshare-all", "--unshare-user", "--disable-userns", "--as-pid-1")
     yield from ("--new-session", "--cap-drop", "ALL")
     if plan["network"]:
@@ -78,7 +85,12 @@ def _arguments(plan: dict[str, Any]) -> Iterator[str]:
         size = str(plan["private_mb"] << 20)
         yield from ("--perms", "1777", "--size", size, "--tmpfs", folder)
     for source, target, is_writable in plan["mounts"]:
-        yield from ("--bind" if is_writable else "--ro-bind", source, target)
+        if is_small_system_file(source, target):
+            # A copy: each mount takes bwrap longer, since it reads all mounts again.
+            number = descriptors.open(source, os.O_RDONLY)
+            yield from ("--perms", "0444", "--file", str(number), target)
+        else:
+            yield from ("--bind" if is_writable else "--ro-bind", source, target)
     for source, target in (*own_python_mounts(), (str(HARNESS), str(_OWN_HARNESS))):
         yield from ("--ro-bind", source, target)
     # For root, files in /proc/sys would be writable even without capabilities.

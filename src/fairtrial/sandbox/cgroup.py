@@ -31,6 +31,7 @@ this many more in all. It only stops bursts, such as fork bombs; polling enforce
 LIMIT_MARGIN_MB = 4
 """How far below the limit memory can be refused: a huge page, and each core's reserve."""
 JOIN_SCRIPT = 'for file in "$@"; do echo 0 > "$file" || exit 1; done'
+_USAGE_FILES = ("cpuacct.usage", "cpu.stat")
 TRIES, RETRY_S = 40, 0.005
 ORPHAN_GRACE_S = 5.0
 """How long the init of a command whose owner is gone may take to end and clean up before its group
@@ -59,6 +60,12 @@ class ControlGroup:
         if any(_read_counts(folder / "pids.events").get("max") for folder in folders):
             return Ending.PROCESSES  # first: too many processes may also use up the memory
         return Ending.MEMORY if any(map(_ran_out_of_memory, folders)) else None
+
+    @property
+    def usage(self) -> Path | None:
+        """The file in which the group counts CPU time; None if it doesn't."""
+        files = (join.with_name(name) for join in self.joins for name in _USAGE_FILES)
+        return next((file for file in files if file.exists()), None)
 
     def cpu_s(self) -> float | None:
         """Return the CPU time of all processes that were ever in the group; None if not counted.

@@ -25,6 +25,11 @@ class Descriptors:
     ) -> None:
         self.close(*self._open)
 
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """All that are open."""
+        return tuple(self._open)
+
     def pipe(self) -> tuple[int, int]:
         """Make a pipe; returns its reading and its writing end."""
         ends = os.pipe()

@@ -51,7 +51,8 @@ class InitDescriptors:
     report: what the init process reports on
     life: reads end-of-file when everything has to end
     channel: what the command reports on; None if it has no channel
-    joins: files by which the init process joins its control groups before anything else
+    joins: files by which the init process joins its control groups before the command starts
+    usage: the file in which a group counts CPU time; None if none does
     """
 
     stdin: int
@@ -61,6 +62,7 @@ class InitDescriptors:
     life: int
     channel: int | None
     joins: tuple[Path, ...]
+    usage: Path | None
 
 
 StartInit = Callable[[dict[str, Any], InitDescriptors], Awaitable["subprocess.Popen[bytes] | None"]]
@@ -206,6 +208,7 @@ class _InitRun:
             life=life,
             channel=channel if self.command.has_channel else None,
             joins=group.joins if group else (),
+            usage=group.usage if group else None,
         )
 
     async def _read_all(self, group: ControlGroup | None, stop: Callable[[], None]) -> None:

@@ -39,6 +39,7 @@ _ETC = (
     "terminfo",
     "timezone",
 )
+_SMALL_BYTES = 1 << 20
 _ETC_WITH_NETWORK = ("resolv.conf", "gai.conf", "host.conf")
 
 
@@ -57,6 +58,14 @@ def _mounts(network: bool) -> Iterator[tuple[str, str]]:
             yield str(path.resolve()), str(path)
     for own in sorted(_OWN_ETC.iterdir()):
         yield str(own), f"/etc/{own.name}"
+
+
+@cache
+def is_small_system_file(source: str, target: str) -> bool:
+    """Return whether a mount shows one small file in /etc, which may as well be copied."""
+    is_system = any((source, target) in system_mounts(network) for network in (False, True))
+    is_in_etc = target.startswith("/etc/") and Path(source).is_file()
+    return is_system and is_in_etc and Path(source).stat().st_size <= _SMALL_BYTES
 
 
 def _is_real_folder(path: Path) -> bool:

@@ -192,8 +192,11 @@ class WarmSandbox:
         async def start(orders: dict[str, Any], passed: InitDescriptors) -> None:
             streams = [passed.stdin, passed.stdout, passed.stderr, passed.report, passed.life]
             channel = [] if passed.channel is None else [passed.channel]
-            joins = [str(join) for join in passed.joins]
-            await self.server.fork({**orders, "joins": joins}, [*streams, *channel])
+            files = {
+                "joins": [str(join) for join in passed.joins],
+                "usage": str(passed.usage) if passed.usage else "",
+            }
+            await self.server.fork({**orders, **files}, [*streams, *channel])
 
         try:
             return await run_under_init(

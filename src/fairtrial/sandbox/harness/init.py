@@ -65,6 +65,7 @@ def supervise(
     private: Sequence[str] = (),
     close: Iterable[int] = (),
     cores: Sequence[int] = (),
+    usage: int | None = None,
 ) -> bool:
     """Run `start` in a forked child, and return when its whole process tree has ended.
 
@@ -75,12 +76,14 @@ def supervise(
         program. Its standard streams are this process's
     limits: timeout_s, memory_mb, processes, file_mb, and poll_s if it isn't the default
     report: the descriptor to report on, one JSON document per line: {"started": pid}, then ending,
-        exit_code, signal, wall_s, cpu_s, own_cpu_s (of this process), peak_rss_mb
+        exit_code, signal, wall_s, cpu_s, own_cpu_s (what the control group's count contains besides
+        the command: this process, and all before the command's start), peak_rss_mb
     life: a descriptor that reads end-of-file when the caller is gone, or wants the command to stop
     is_first: whether this is pid 1 of a pid namespace with its own /proc
     private: folders in memory whose contents count as the command's memory
     close: further descriptors to close in the child
     cores: the cores that the child may use; this process avoids them if there are others
+    usage: the descriptor of the file in which the control group counts CPU time; closed here
 
     Returns False if the command was stopped by `life`; the report says "stopped" then, or
     "processes" if there were too many.
@@ -92,6 +95,7 @@ def supervise(
             kernel.become_subreaper()
     _avoid_cores(cores)
     wake = _open_child_pipe()
+    used_before_s = _read_usage(usage)
     began = time.monotonic()
     main = os.fork()
     if main == 0:
@@ -99,13 +103,23 @@ def supervise(
         _send(report, b'{"started": %d}\n' % os.getpid())
         _pin_to_cores(cores)
         _run_child(start, limits, (report, life, *wake, *close), is_first, bool(cores))
-    watch = CommandWatch(main, limits, is_first, private)
+    watch = CommandWatch(main, limits, is_first, private, used_before_s)
     try:
         is_wanted = watch.run(life, wake[0])
     finally:
         watch.end_all()
     _send(report, watch.make_report(began).encode())
     return is_wanted
+
+
+def _read_usage(descriptor: int | None) -> float:
+    """Return the seconds that a control group has counted beside this process; closes the file."""
+    if descriptor is None:
+        return 0.0
+    words = os.read(descriptor, 4096).split()  # "NANOSECONDS", or "usage_usec MICROSECONDS ..."
+    os.close(descriptor)
+    counted_s = int(words[1]) / 1e6 if words[0] == b"usage_usec" else int(words[0]) / 1e9
+    return counted_s - time.process_time()
 
 
 def _avoid_cores(cores: Sequence[int]) -> None:

@@ -1,11 +1,12 @@
-"""System calls that Python's standard library lacks, by means of ctypes; Linux only."""
+"""System calls that Python's standard library lacks, by means of the C library; Linux only."""
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import sys
+
+from .c_library import c_long, c_uint32, c_ulong, c_void_p, get_errno, libc as libc, sizeof
 
 IS_LINUX = sys.platform.startswith("linux")
 
@@ -19,20 +20,18 @@ _CAPABILITY_VERSION_3 = 0x20080522
 _KEYCTL_JOIN_SESSION_KEYRING = 1
 _SYS_KEYCTL = {"x86_64": 250, "aarch64": 219, "riscv64": 219, "ppc64le": 271, "s390x": 280}
 
-libc = ctypes.CDLL(None, use_errno=True)
-
 
 def check(result: int, action: str) -> int:
     """Return the result of a system call; raises `OSError` with the action if it failed."""
     if result < 0:
-        number = ctypes.get_errno()
+        number = get_errno()
         raise OSError(number, f"{action}: {os.strerror(number)}")
     return result
 
 
 def prctl(option: int, value: int = 0) -> int:
     """Call prctl with one argument."""
-    arguments = [ctypes.c_ulong(argument) for argument in (value, 0, 0, 0)]
+    arguments = [c_ulong(argument) for argument in (value, 0, 0, 0)]
     return int(libc.prctl(option, *arguments))
 
 
@@ -57,11 +56,11 @@ def join_new_keyring() -> None:
     Does nothing if the kernel has no keyrings, or a container forbids them.
     """
     number = _SYS_KEYCTL.get(os.uname().machine)
-    if number is None or ctypes.sizeof(ctypes.c_void_p) < 8:
+    if number is None or sizeof(c_void_p) < 8:
         return
-    join = ctypes.c_long(_KEYCTL_JOIN_SESSION_KEYRING)
-    result = libc.syscall(ctypes.c_long(number), join, None)
-    if result < 0 and ctypes.get_errno() not in (errno.ENOSYS, errno.EPERM, errno.EACCES):
+    join = c_long(_KEYCTL_JOIN_SESSION_KEYRING)
+    result = libc.syscall(c_long(number), join, None)
+    if result < 0 and get_errno() not in (errno.ENOSYS, errno.EPERM, errno.EACCES):
         check(result, "have a keyring of its own")
 
 
@@ -72,7 +71,7 @@ def drop_privileges() -> None:
     # Fails after the last capability that this kernel has, or at once without privileges.
     while prctl(_PR_CAPBSET_DROP, capability) == 0:
         capability += 1
-    ambient = [ctypes.c_ulong(argument) for argument in (_PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)]
+    ambient = [c_ulong(argument) for argument in (_PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)]
     libc.prctl(_PR_CAP_AMBIENT, *ambient)
-    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
-    check(libc.capset(header, (ctypes.c_uint32 * 6)()), "drop capabilities")
+    header = (c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
+    check(libc.capset(header, (c_uint32 * 6)()), "drop capabilities")

@@ -10,26 +10,46 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List
+    from typing import Any, Dict, NoReturn
 
 
 def main() -> None:
     """Run the command of the orders, and exit when all of its processes have ended."""
     with open(int(sys.argv[1]), "rb") as file:
         orders = marshal.load(file)
-    for descriptor in (orders["report"], orders["life"]):
-        os.set_inheritable(descriptor, False)
-    joining = start_joining(orders["joins"])
+    for name in ("report", "life", "usage"):
+        if orders[name] is not None:
+            os.set_inheritable(orders[name], False)
     # Under a unique name, so that no folder of ours has to be on sys.path.
     package = type(sys)("_fairtrial_harness")
     package.__path__ = [os.path.dirname(os.path.abspath(__file__))]
     sys.modules["_fairtrial_harness"] = package
-    from _fairtrial_harness import init, namespaces  # type: ignore[import-not-found]
+    from _fairtrial_harness.group_joining import (  # type: ignore[import-not-found]
+        await_joined,
+        start_joining,
+    )
 
-    if joining and os.waitpid(joining, 0)[1] != 0:
-        sys.exit("the control group can't be joined")
+    joiner = start_joining(orders["joins"])
+    if joiner is not None and not orders["plan"]:
+        joiner.join(os.getpid())
+    from _fairtrial_harness import init  # type: ignore[import-not-found]
+
     if orders["plan"]:
-        namespaces.enter(orders["plan"])
+        from _fairtrial_harness import namespaces
+
+        namespaces.enter(orders["plan"], joiner)
+    elif joiner is not None:
+        joiner.finish()
+    if orders["joined"] is not None:
+        await_joined(orders["joined"])
+    run(init, orders)
+
+
+def run(init: "Any", orders: "Dict[str, Any]") -> "NoReturn":
+    """Run the command in this process's sandbox, and exit when all of its processes have ended.
+
+    init: the module
+    """
     is_wanted = init.supervise(
         init.make_exec_start(orders["argv"], orders["cwd"], orders["env"]),
         orders["limits"],
@@ -38,29 +58,11 @@ def main() -> None:
         is_first=orders["is_first"],
         private=orders["private"],
         cores=orders["cores"],
+        usage=orders["usage"],
     )
     if not is_wanted and orders["scratch"]:
         remove_scratch(orders)
     os._exit(0)
-
-
-def start_joining(descriptors: "List[int]") -> int:
-    """Fork a process that moves this one into its control groups, since that takes the kernel long.
-
-    Returns its pid; 0 if there are no groups to join.
-    """
-    own_pid = os.getpid()
-    pid = os.fork() if descriptors else 0
-    if pid == 0 and descriptors:
-        try:
-            for descriptor in descriptors:
-                os.write(descriptor, str(own_pid).encode())
-            os._exit(0)
-        finally:
-            os._exit(1)
-    for descriptor in descriptors:
-        os.close(descriptor)
-    return pid
 
 
 def remove_scratch(orders: "Dict[str, Any]") -> None:

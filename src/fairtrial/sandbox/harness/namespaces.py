@@ -15,6 +15,8 @@ TYPE_CHECKING = False  # typing takes longer to import than many commands to run
 if TYPE_CHECKING:
     import signal
     from typing import Any, Mapping, NoReturn
+
+    from .group_joining import Joiner
 else:
     import _signal as signal  # `signal` adds enum only, which is slow to import, too
 
@@ -45,7 +47,7 @@ _LINKS = {
 }
 
 
-def enter(plan: Mapping[str, Any]) -> None:
+def enter(plan: Mapping[str, Any], joiner: Joiner | None = None) -> None:
     """Enter new namespaces by a mount plan; returns only in their pid 1.
 
     Call it in a freshly forked process without other threads. That process itself waits for pid 1
@@ -61,17 +63,20 @@ def enter(plan: Mapping[str, Any]) -> None:
         private_mb: size of each of them
         mounts: [source, target, writable], mounted in order over everything else, together with
             what is mounted inside the sources
+    joiner: moves pid 1 into its control groups meanwhile
     """
     _unshare(plan)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # or the kernel would reap pid 1 itself
     pid = os.fork()
     if pid:
-        _wait_for(pid)
+        _wait_for(pid, joiner)
     kernel.check(kernel.libc.sethostname(plan["hostname"].encode(), len(plan["hostname"])), "name")
     _make_root(plan)
     if not plan["network"]:
         _bring_up_loopback()
     kernel.drop_privileges()
+    if joiner is not None:
+        joiner.wait()
 
 
 def _unshare(plan: Mapping[str, Any]) -> None:
@@ -89,9 +94,13 @@ def _unshare(plan: Mapping[str, Any]) -> None:
     _write("/proc/self/gid_map", f"{plan['gid']} {gid} 1")
 
 
-def _wait_for(pid: int) -> NoReturn:
+def _wait_for(pid: int, joiner: Joiner | None) -> NoReturn:
     """In the process outside: close all descriptors, wait for pid 1, and exit with its status."""
+    if joiner is not None:
+        joiner.join(pid)
     os.closerange(0, 1 << 16)
+    if joiner is not None:
+        joiner.reap()
     _, status = os.waitpid(pid, 0)
     os._exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status))
 

@@ -14,19 +14,21 @@ A filter can't be removed, and holds for all descendants.
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
-import struct
 
 from . import kernel
+from .c_library import addressof, c_char, c_long, c_void_p, sizeof
 
 TYPE_CHECKING = False  # typing takes longer to import than many commands to run
 if TYPE_CHECKING:
+    import struct
     from typing import Iterator, Sequence
 
     Step = tuple[int, int, int, int]
     Rule = tuple[str, int, int | None, Sequence[int]]
+else:
+    import _struct as struct
 
 _SET_MODE_FILTER, _FLAG_SPEC_ALLOW = 1, 4
 _SYS_SECCOMP = {"x86_64": 317, "aarch64": 277, "riscv64": 277}
@@ -100,13 +102,14 @@ def install(is_timed: bool) -> bool:
     the kernel or a container has no filters.
     """
     machine = os.uname().machine
-    if machine not in _SYS_SECCOMP or ctypes.sizeof(ctypes.c_void_p) < 8:
+    if machine not in _SYS_SECCOMP or sizeof(c_void_p) < 8:
         return False
     steps = list(_make_program(machine, (*_ALWAYS, *(_TIMED if is_timed else ()))))
-    code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps))
-    program = struct.pack("@HP", len(steps), ctypes.addressof(code))
+    packed = b"".join(struct.pack("=HBBI", *step) for step in steps)
+    code = (c_char * len(packed)).from_buffer_copy(packed)
+    program = struct.pack("@HP", len(steps), addressof(code))
     numbers = (_SYS_SECCOMP[machine], _SET_MODE_FILTER, _FLAG_SPEC_ALLOW)
-    return bool(kernel.libc.syscall(*map(ctypes.c_long, numbers), program) == 0)
+    return bool(kernel.libc.syscall(*map(c_long, numbers), program) == 0)
 
 
 def _make_program(machine: str, rules: Sequence[Rule]) -> Iterator[Step]:

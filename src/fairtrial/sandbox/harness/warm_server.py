@@ -25,6 +25,7 @@ _package.__path__ = [_FOLDER]  # a unique name, so that our folder need not be o
 sys.modules["_fairtrial_harness"] = _package
 
 from _fairtrial_harness import (  # type: ignore[import-not-found]  # noqa: E402
+    group_joining,
     init,
     kernel,
     namespaces,
@@ -136,24 +137,23 @@ def run_order(
     code = 1
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        for file in order["joins"]:
-            with open(file, "w") as group:
-                group.write("0")
         control.close()
+        joins = [os.open(file, os.O_WRONLY | os.O_CLOEXEC) for file in order["joins"]]
+        usage = os.open(order["usage"], os.O_RDONLY | os.O_CLOEXEC) if order["usage"] else None
         streams = dict(zip(STREAMS, descriptors))
         for number, name in enumerate(STREAMS[:3]):
             os.dup2(streams[name], number)
-        if order["plan"]:
-            namespaces.enter(order["plan"])
+        namespaces.enter(order["plan"], group_joining.start_joining(joins))
         init.supervise(
             warm_entry.make_start(order, streams.get("channel")),
             order["limits"],
             report=streams["report"],
             life=streams["life"],
-            is_first=bool(order["plan"]),
+            is_first=True,
             private=order["private"],
             close=[streams[name] for name in STREAMS[:3]],
             cores=order["cores"],
+            usage=usage,
         )
         code = 0
     except BaseException as error:

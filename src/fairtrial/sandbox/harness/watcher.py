@@ -37,13 +37,19 @@ class CommandWatch:
 
     main: the command's first process
     limits, is_first, private: see `init.supervise`
+    used_before_s: CPU time that the control group counted beside this process before the command
     """
 
     def __init__(
-        self, main: int, limits: Mapping[str, Any], is_first: bool, private: Sequence[str]
+        self,
+        main: int,
+        limits: Mapping[str, Any],
+        is_first: bool,
+        private: Sequence[str],
+        used_before_s: float = 0.0,
     ) -> None:
         self._main, self._limits, self._is_first = main, limits, is_first
-        self._private = private
+        self._private, self._used_before_s = private, used_before_s
         self._pause_s = limits.get("poll_s", POLL_S)
         self._core_wait = processes.CoreWait()
         self._list_tree = processes.list_others if is_first else processes.list_descendants
@@ -178,7 +184,7 @@ class CommandWatch:
         return (
             f'{{"ending": "{ending}", "exit_code": {code}, "signal": {number}, '
             f'"wall_s": {self._ended - began!r}, "cpu_s": {_get_reaped_cpu_s()!r}, '
-            f'"own_cpu_s": {time.process_time()!r}, '
+            f'"own_cpu_s": {self._used_before_s + time.process_time()!r}, '
             f'"peak_rss_mb": {self._peak_bytes / _MB!r}}}\n'
         )
 
