@@ -53,6 +53,8 @@ class InitDescriptors:
     channel: what the command reports on; None if it has no channel
     joins: files by which the init process joins its control groups before the command starts
     usage: the file in which a group counts CPU time; None if none does
+    ended: held open by whatever waits for the init process outside of its namespaces, if that is
+        not a child of this process
     """
 
     stdin: int
@@ -63,11 +65,12 @@ class InitDescriptors:
     channel: int | None
     joins: tuple[Path, ...]
     usage: Path | None
+    ended: int
 
 
 StartInit = Callable[[dict[str, Any], InitDescriptors], Awaitable["subprocess.Popen[bytes] | None"]]
 """Starts the init process with its orders. Returns its process; None if it isn't a child of this
-process, in which case it has ended when its report ends."""
+process, in which case it has ended when its report is complete, or else when `ended` is closed."""
 
 
 async def run_under_init(
@@ -151,6 +154,7 @@ class _InitRun:
     report: OutputHead = field(init=False)
     sinks: dict[int, OutputHeadAndTail | OutputHead] = field(default_factory=dict)
     process: subprocess.Popen[bytes] | None = None
+    ended: int = -1
     began: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
@@ -195,6 +199,7 @@ class _InitRun:
             self.sinks[read] = sink
             writing_ends.append(write)
         out, err, report, channel = writing_ends
+        self.ended, ended = descriptors.pipe()
         if self.command.channel_fd is not None:
             descriptors.close(channel)
             channel = descriptors.copy(self.command.channel_fd)
@@ -209,6 +214,7 @@ class _InitRun:
             channel=channel if self.command.has_channel else None,
             joins=group.joins if group else (),
             usage=group.usage if group else None,
+            ended=ended,
         )
 
     async def _read_all(self, group: ControlGroup | None, stop: Callable[[], None]) -> None:
@@ -229,12 +235,18 @@ class _InitRun:
 
     async def _await_report(self) -> None:
         """Read the whole report; a wrapper such as bwrap may end before the init process does."""
+        import anyio
+
         descriptor = next(
             descriptor for descriptor, sink in self.sinks.items() if sink is self.report
         )
         read_available(descriptor, self.report)
         if "ending" not in self.read_report():
             await read_until_eof(descriptor, self.report)
+        if "ending" not in self.read_report() and self.process is None:
+            # It was killed: its descriptors are closed before its descendants have ended.
+            with anyio.move_on_after(_END_TIMEOUT_S):
+                await anyio.wait_readable(self.ended)
 
     async def _await_end(self) -> None:
         """Wait until the init process has ended after its `life` pipe was closed, or kill it."""
@@ -283,6 +295,7 @@ class _InitRun:
 
 def _list_descriptors(passed: InitDescriptors) -> list[int]:
     descriptors = [passed.stdin, passed.stdout, passed.stderr, passed.report, passed.life]
+    descriptors.append(passed.ended)
     return descriptors if passed.channel is None else [*descriptors, passed.channel]
 
 

@@ -43,7 +43,9 @@ async def start_by_server(orders: dict[str, Any], passed: InitDescriptors) -> No
 
     with Descriptors() as descriptors:
         sent = [passed.stdin, passed.stdout, passed.stderr, passed.report, passed.life]
-        numbers: dict[str, Any] = {"report": 4, "life": 5, "usage": None, "channel": None}
+        sent.append(passed.ended)
+        numbers: dict[str, Any] = {"report": 4, "life": 5, "ended": 6}
+        numbers |= {"usage": None, "channel": None}
         if passed.channel is not None:
             sent.append(passed.channel)
             numbers["channel"] = len(sent)

@@ -191,6 +191,7 @@ class WarmSandbox:
 
         async def start(orders: dict[str, Any], passed: InitDescriptors) -> None:
             streams = [passed.stdin, passed.stdout, passed.stderr, passed.report, passed.life]
+            streams.append(passed.ended)
             channel = [] if passed.channel is None else [passed.channel]
             files = {
                 "joins": [str(join) for join in passed.joins],

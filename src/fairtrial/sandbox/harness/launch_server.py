@@ -84,7 +84,8 @@ def run_order(control: "socket.socket", descriptors: "List[int]") -> "NoReturn":
         with open(descriptors[0], "rb") as file:
             orders: Dict[str, Any] = marshal.load(file)
         take_descriptors(orders, descriptors)
-        namespaces.enter(orders["plan"], group_joining.start_joining(orders["joins"]))
+        joiner = group_joining.start_joining(orders["joins"])
+        namespaces.enter(orders["plan"], joiner, held=orders["ended"])
         launch.run(init, orders)
     except BaseException as error:
         os.write(2, f"{error}\n".encode())
@@ -94,7 +95,7 @@ def run_order(control: "socket.socket", descriptors: "List[int]") -> "NoReturn":
 
 def take_descriptors(orders: "Dict[str, Any]", descriptors: "List[int]") -> None:
     """Replace positions in the message by the descriptors that came with it."""
-    for name in ("report", "life", "usage", "channel"):
+    for name in ("report", "life", "ended", "usage", "channel"):
         if orders[name] is not None:
             orders[name] = descriptors[orders[name]]
     orders["joins"] = [descriptors[position] for position in orders["joins"]]

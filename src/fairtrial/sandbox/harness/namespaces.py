@@ -47,7 +47,7 @@ _LINKS = {
 }
 
 
-def enter(plan: Mapping[str, Any], joiner: Joiner | None = None) -> None:
+def enter(plan: Mapping[str, Any], joiner: Joiner | None = None, held: int | None = None) -> None:
     """Enter new namespaces by a mount plan; returns only in their pid 1.
 
     Call it in a freshly forked process without other threads. That process itself waits for pid 1
@@ -64,12 +64,15 @@ def enter(plan: Mapping[str, Any], joiner: Joiner | None = None) -> None:
         mounts: [source, target, writable], mounted in order over everything else, together with
             what is mounted inside the sources
     joiner: moves pid 1 into its control groups meanwhile
+    held: a descriptor that the process outside holds open until it exits
     """
     _unshare(plan)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # or the kernel would reap pid 1 itself
     pid = os.fork()
     if pid:
-        _wait_for(pid, joiner)
+        _wait_for(pid, joiner, held)
+    if held is not None:
+        os.close(held)
     kernel.check(kernel.libc.sethostname(plan["hostname"].encode(), len(plan["hostname"])), "name")
     _make_root(plan)
     if not plan["network"]:
@@ -94,11 +97,13 @@ def _unshare(plan: Mapping[str, Any]) -> None:
     _write("/proc/self/gid_map", f"{plan['gid']} {gid} 1")
 
 
-def _wait_for(pid: int, joiner: Joiner | None) -> NoReturn:
-    """In the process outside: close all descriptors, wait for pid 1, and exit with its status."""
+def _wait_for(pid: int, joiner: Joiner | None, held: int | None) -> NoReturn:
+    """In the process outside: close other descriptors, wait for pid 1, and exit with its status."""
     if joiner is not None:
         joiner.join(pid)
-    os.closerange(0, 1 << 16)
+    os.closerange(0, 1 << 16 if held is None else held)
+    if held is not None:
+        os.closerange(held + 1, 1 << 16)
     if joiner is not None:
         joiner.reap()
     _, status = os.waitpid(pid, 0)

@@ -34,7 +34,7 @@ from _fairtrial_harness import (  # type: ignore[import-not-found]  # noqa: E402
 
 MAX_ORDER_BYTES = 1 << 20
 MAX_DESCRIPTORS = 8
-STREAMS = ("stdin", "stdout", "stderr", "report", "life", "channel")
+STREAMS = ("stdin", "stdout", "stderr", "report", "life", "ended", "channel")
 """The descriptors that come with an order, in this sequence; the channel only if there is one."""
 
 
@@ -143,7 +143,8 @@ def run_order(
         streams = dict(zip(STREAMS, descriptors))
         for number, name in enumerate(STREAMS[:3]):
             os.dup2(streams[name], number)
-        namespaces.enter(order["plan"], group_joining.start_joining(joins))
+        joiner = group_joining.start_joining(joins)
+        namespaces.enter(order["plan"], joiner, held=streams["ended"])
         init.supervise(
             warm_entry.make_start(order, streams.get("channel")),
             order["limits"],
