@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 
 from fairtrial.arena.arena import Arena
+from fairtrial.arena.base_runs import BaseRuns, find_base_runs
 from fairtrial.arena.build import run_build
 from fairtrial.arena.canary import make_canaries, make_canary_error
 from fairtrial.arena.candidates.editable_match import no_match_error, require_editable_files
@@ -16,7 +18,11 @@ from fairtrial.arena.candidates.paths import PathRules
 from fairtrial.arena.candidates.resolution import editable_files
 from fairtrial.arena.checks.acceptance import open_accept_stage
 from fairtrial.arena.checks.command_check import prepare_command
-from fairtrial.arena.checks.function_check import list_input_notes, prepare_calls
+from fairtrial.arena.checks.function_check import (
+    PreparedFunctionCheck,
+    list_input_notes,
+    prepare_calls,
+)
 from fairtrial.arena.checks.prepared_check import PreparedCheck
 from fairtrial.arena.checks.pytest_check import PreparedPytestCheck, prepare_tests
 from fairtrial.arena.disk_guard import DiskGuard
@@ -101,16 +107,21 @@ async def open_arena(
         )
         accept_stage = await opened.enter_async_context(open_accept_stage(resources))
         settings.emit(events.PhaseStarted(events.Phase.BASE_CHECKS))
-        checks = await prepare_checks(resources, accept_stage)
-        async with warm_starts(resources, checks, is_wanted=settings.warm) as (
-            resources,
-            warm_notes,
-        ):
+        runs = await _find_base_runs(resources, is_wanted=settings.cache)
+        checks = await prepare_checks(resources, accept_stage, runs)
+        async with warm_starts(
+            resources, checks, is_wanted=settings.warm, is_proven=runs.facts.get("warm", False)
+        ) as (resources, warm_notes):
             rules = PathRules.from_problem(
                 problem, resources.import_roots, find_test_files(resources, checks)
             )
             settings.emit(events.PhaseStarted(events.Phase.CANARY))
-            canary_notes = await run_canaries(resources, checks, rules)
+            canary_notes = await run_canaries(
+                resources, checks, rules, is_proven=runs.is_replayed and _are_recorded(checks)
+            )
+            if not warm_notes and not canary_notes:
+                is_warm = resources.cold is not None
+                await in_thread(_record, runs, resources, checks, is_warm)
             notes = [*pool.notes, *(f"not enforced: {text}" for text in sandbox.shortfalls)]
             for check in checks:
                 notes.extend(check.notes)
@@ -131,6 +142,42 @@ async def _clearing_groups() -> AsyncIterator[None]:
             await in_thread(remove_finished_groups)
 
 
+async def _find_base_runs(resources: ArenaResources, *, is_wanted: bool) -> BaseRuns:
+    if not is_wanted:
+        return BaseRuns()
+    find = partial(
+        find_base_runs,
+        resources.problem,
+        resources.interpreter,
+        resources.sandbox,
+        top=resources.pool.snapshot.source,
+        tree=resources.pool.snapshot.tree,
+        included=resources.included,
+        hidden=find_hidden(resources.problem),
+    )
+    runs = await in_thread(find)
+    resources.disturbed.update(runs.facts.get("disturbed", ()))
+    return runs
+
+
+def _are_recorded(checks: Sequence[PreparedCheck]) -> bool:
+    """Return whether no check has new inputs each time."""
+    return not any(isinstance(check, PreparedFunctionCheck) for check in checks)
+
+
+def _record(
+    runs: BaseRuns, resources: ArenaResources, checks: Sequence[PreparedCheck], is_warm: bool
+) -> None:
+    """Record the base's runs for later arenas, unless its tests come and go."""
+    tests = [check.baseline for check in checks if isinstance(check, PreparedPytestCheck)]
+    if any(baseline.unstable for baseline in tests):
+        return
+    runs.facts.update(disturbed=sorted(resources.disturbed), warm=is_warm)
+    seen, base = str(resources.pool.snapshot.source), str(resources.pool.base)
+    loaded = {file for check in checks for file in check.loaded}
+    runs.save(file for file in loaded if not file.startswith((f"{seen}/", f"{base}/")))
+
+
 def find_roots(problem: CodeProblem, base: Path) -> tuple[str, ...]:
     """Return the folders that imports start from: the problem's, else those found in the tree."""
     configured = problem.import_roots
@@ -149,20 +196,22 @@ def find_test_files(resources: ArenaResources, checks: Sequence[PreparedCheck]) 
 
 
 async def prepare_checks(
-    resources: ArenaResources, accept_stage: Stage | None = None
+    resources: ArenaResources, accept_stage: Stage | None = None, runs: BaseRuns | None = None
 ) -> list[PreparedCheck]:
     """Run each check on the base; return them prepared, in the problem's order.
 
     accept_stage: where accept functions run, if there are any
+    runs: recorded runs of tests and commands; function checks have new inputs each time
     """
+    recorded = replace(resources, base_runs=runs)
 
     def preparing(index: int, check: Check) -> Callable[[], Awaitable[PreparedCheck]]:
         label = f"check[{index}]"
         if check.function:
             return lambda: prepare_calls(label, check, resources, accept_stage=accept_stage)
         if check.is_pytest:
-            return lambda: prepare_tests(label, check, resources)
-        return lambda: prepare_command(label, check, resources)
+            return lambda: prepare_tests(label, check, recorded)
+        return lambda: prepare_command(label, check, recorded)
 
     return await run_all(
         [preparing(index, check) for index, check in enumerate(resources.problem.check)]
@@ -170,9 +219,15 @@ async def prepare_checks(
 
 
 async def run_canaries(
-    resources: ArenaResources, checks: Sequence[PreparedCheck], rules: PathRules
+    resources: ArenaResources,
+    checks: Sequence[PreparedCheck],
+    rules: PathRules,
+    *,
+    is_proven: bool = False,
 ) -> list[str]:
     """Raise `StudyError` if a check passes although no editable file can be used.
+
+    is_proven: whether the same checks have rejected the canaries of the same base before
 
     Returns notes for people.
     """
@@ -183,6 +238,8 @@ async def run_canaries(
     canaries = make_canaries(files)
     if not canaries:
         return ["no editable file could be broken on purpose: which code runs was not proved"]
+    if is_proven:
+        return []
     # A command may do something else than run the code (a linter), if another check runs it.
     judges = [check for check in checks if check.basis != Basis.EXIT_STATUS] or list(checks)
 

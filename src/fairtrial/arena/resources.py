@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from fairtrial.arena.base_runs import BaseRuns, RecordedSandbox
 from fairtrial.arena.build import build_base
 from fairtrial.arena.disk_guard import DiskGuard
 from fairtrial.arena.interpreter import Interpreter
@@ -14,7 +16,7 @@ from fairtrial.arena.model.problem import CodeProblem
 from fairtrial.arena.slots.pool import WorktreePool, WorktreeSlot
 from fairtrial.arena.stage import Stage
 from fairtrial.core import single_cause
-from fairtrial.sandbox import HostLock, Lease, Mount, Sandbox
+from fairtrial.sandbox import Command, Completed, HostLock, Lease, Mount, Sandbox, View
 
 if TYPE_CHECKING:
     from anyio import CancelScope, Semaphore
@@ -40,6 +42,7 @@ class ArenaResources:
     disk_guard: watches the disk that the slots are on
     disturbed: files that the base's own checks change while they run
     cold: runs commands that must not start warm; None if `sandbox` doesn't start warm
+    base_runs: recorded runs that stand for those of commands on the base, while it is prepared
     """
 
     problem: CodeProblem
@@ -54,6 +57,7 @@ class ArenaResources:
     disk_guard: DiskGuard
     disturbed: set[str] = field(default_factory=set)
     cold: Sandbox | None = None
+    base_runs: BaseRuns | None = None
 
     @asynccontextmanager
     async def lease(self, *, trusted: bool = False) -> AsyncIterator[tuple[WorktreeSlot, Lease]]:
@@ -86,14 +90,15 @@ class ArenaResources:
     ) -> Stage:
         """Return a stage on a slot: how commands run there, and which files they see."""
         inside = self.sandbox if may_be_warm else self.cold or self.sandbox
-        sandbox = inside if sandboxed else self.outside
-        seen = self.pool.snapshot.source if sandbox.relocates else slot.path
+        return self._make_stage(slot.path, inside if sandboxed else self.outside)
+
+    def _make_stage(self, folder: Path, sandbox: Sandbox) -> Stage:
         return Stage(
             problem=self.problem,
             interpreter=self.interpreter,
             sandbox=sandbox,
-            slot=slot.path,
-            seen=seen,
+            slot=folder,
+            seen=self.pool.snapshot.source if sandbox.relocates else folder,
             import_roots=self.import_roots,
             included=self.included if sandbox.relocates else (),
         )
@@ -104,13 +109,59 @@ class ArenaResources:
     ) -> AsyncIterator[Stage]:
         """Lease a slot with the built base; record in `disturbed` which files are changed there.
 
-        This makes an `ArenaResources` the `Stages` that checks are prepared with.
+        This makes an `ArenaResources` the `Stages` that checks are prepared with. If the runs of an
+        earlier arena stand for new ones, a slot is leased only for commands that were not recorded.
         """
+        if self.base_runs is not None and self.base_runs.is_replayed and sandboxed and not trusted:
+            stage = self._make_stage(self.pool.base, self.sandbox)
+            on_demand = _OnDemandSandbox(replace(self, base_runs=None), self.pool.base)
+            yield replace(stage, sandbox=RecordedSandbox(on_demand, self.base_runs))
+            return
         async with self.lease(trusted=trusted) as (slot, _):
             stage = self.stage(slot, sandboxed=sandboxed)
             self.disturbed.update(await build_base(stage, slot))
+            if self.base_runs is not None:
+                stage = replace(stage, sandbox=RecordedSandbox(stage.sandbox, self.base_runs))
             yield stage
             self.disturbed.update(await slot.restage())
+
+
+@dataclass(frozen=True, slots=True)
+class _OnDemandSandbox:
+    """A full sandbox that leases a slot with the base for each command.
+
+    resources: what slots are leased from
+    folder: the folder that commands name in place of the slot
+    """
+
+    resources: ArenaResources
+    folder: Path
+
+    relocates = True
+
+    @property
+    def name(self) -> str:
+        """The name of the sandbox."""
+        return self.resources.sandbox.name
+
+    @property
+    def shortfalls(self) -> tuple[str, ...]:
+        """What the sandbox can't enforce."""
+        return self.resources.sandbox.shortfalls
+
+    async def run(self, command: Command) -> Completed:
+        """Run a command on a slot."""
+        async with self.resources() as stage:
+
+            def place(mounts: tuple[Mount, ...]) -> tuple[Mount, ...]:
+                return tuple(
+                    replace(mount, source=stage.slot) if mount.source == self.folder else mount
+                    for mount in mounts
+                )
+
+            view = command.view
+            placed = View(place(view.readable), place(view.writable), place(view.over))
+            return await stage.run(replace(command, view=placed))
 
 
 async def _yield_to_timing(lease: Lease, scope: CancelScope, disk_guard: DiskGuard) -> None:

@@ -15,6 +15,7 @@ class ArenaSettings:
 
     unsandboxed: whether candidates may run without a sandbox, where there is none
     warm: whether checks may start from a process that has imported third-party packages already
+    cache: whether runs of an unchanged base's checks are taken from an earlier arena
     keep_slots: whether the slots stay on disk afterwards, for inspection
     lock_folder: the folder of the host lock, if not the usual one
     timing: what is done with candidates that passed: `race` looks for the best of them, `each`
@@ -26,6 +27,7 @@ class ArenaSettings:
 
     unsandboxed: bool = False
     warm: bool = True
+    cache: bool = True
     keep_slots: bool = False
     lock_folder: Path | None = None
     timing: Literal["race", "each", "none"] = "race"

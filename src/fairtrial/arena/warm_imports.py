@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import replace
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from fairtrial.arena.build import build_base
 from fairtrial.arena.checks.base_expectations import keep_all_that_base_passes
@@ -12,18 +13,36 @@ from fairtrial.arena.checks.prepared_check import PreparedCheck
 from fairtrial.arena.resources import ArenaResources
 from fairtrial.arena.slots.pool import WorktreeSlot
 from fairtrial.arena.stage import common_variables
-from fairtrial.core import run_all
-from fairtrial.sandbox import WarmSandbox, WarmServer, supports_warm_start
+from fairtrial.core import run_all, single_cause
+from fairtrial.sandbox import (
+    Command,
+    Completed,
+    Sandbox,
+    WarmSandbox,
+    WarmServer,
+    supports_warm_start,
+)
+
+if TYPE_CHECKING:
+    from anyio import Event
 
 
 @asynccontextmanager
 async def warm_starts(
-    resources: ArenaResources, checks: Sequence[PreparedCheck], *, is_wanted: bool
+    resources: ArenaResources,
+    checks: Sequence[PreparedCheck],
+    *,
+    is_wanted: bool,
+    is_proven: bool = False,
 ) -> AsyncIterator[tuple[ArenaResources, list[str]]]:
     """Yield resources whose commands start warm, where that is possible, and notes for people.
 
     If the base doesn't pass its checks with a warm start, all checks start cold.
+
+    is_proven: whether the same base has passed its checks with a warm start before; then packages
+        are imported in the background, and the first command waits for them
     """
+    import anyio
     from anyio import to_thread
 
     files = find_third_party(resources, checks)
@@ -33,14 +52,26 @@ async def warm_starts(
         yield resources, []
         return
     variables = common_variables(resources.problem, resources.interpreter)
-    async with WarmServer.starting(
+    starting = WarmServer.starting(
         resources.interpreter.executable,
         files=files,
         folders=resources.interpreter.folders,
         never=find_own_names(resources),
         env=variables,
         scratch_parent=resources.pool.base.parent,  # removed with the pool, even after a kill
-    ) as server:
+    )
+    if is_proven:
+        soon_warm = SoonWarmSandbox(resources.sandbox, variables, anyio.Event())
+        warmed = replace(resources, sandbox=soon_warm, cold=resources.sandbox)
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(soon_warm.hold, starting)
+                yield warmed, []
+                tasks.cancel_scope.cancel()
+        except BaseExceptionGroup as group:
+            raise single_cause(group) from None
+        return
+    async with starting as server:
         if server is None:
             yield (
                 resources,
@@ -54,6 +85,48 @@ async def warm_starts(
             yield resources, [await _explain_failure(resources, checks, failing[0])]
         else:
             yield warmed, []
+
+
+@dataclass(slots=True)
+class SoonWarmSandbox:
+    """A sandbox whose commands start warm as soon as a warm server has imported its modules.
+
+    cold: the sandbox for commands that can't start warm
+    env: the environment that the server is started with
+    is_ready: set when the server is ready, or there is none
+    """
+
+    cold: Sandbox
+    env: Mapping[str, str]
+    is_ready: Event
+    _warm: WarmSandbox | None = None
+
+    relocates = True
+
+    @property
+    def name(self) -> str:
+        """The name of the cold sandbox, which enforces the same."""
+        return self.cold.name
+
+    @property
+    def shortfalls(self) -> tuple[str, ...]:
+        """What the cold sandbox can't enforce."""
+        return self.cold.shortfalls
+
+    async def hold(self, starting: AbstractAsyncContextManager[WarmServer | None]) -> None:
+        """Start the server, and keep it until cancelled."""
+        import anyio
+
+        async with starting as server:
+            if server is not None:
+                self._warm = WarmSandbox(self.cold, server, self.env)
+            self.is_ready.set()
+            await anyio.sleep_forever()
+
+    async def run(self, command: Command) -> Completed:
+        """Run a command; when this returns or is cancelled, all of its processes have ended."""
+        await self.is_ready.wait()
+        return await (self._warm or self.cold).run(command)
 
 
 async def _explain_failure(

@@ -163,6 +163,21 @@ def list_pool_locations() -> list[Path]:
     return [*locations, Path(tempfile.gettempdir()).absolute() / f"fairtrial-{os.getuid()}"]
 
 
+def make_cache_folder(name: str) -> Path | None:
+    """Return the user's folder for cached data of one kind, made if it is missing.
+
+    None if there can't be one: data is never cached among other users' temporary files.
+    """
+    if not os.environ.get(HOME_VARIABLE) and len(list_pool_locations()) < 2:
+        return None  # a user without a home
+    folder = list_pool_locations()[0].with_name(name)
+    try:
+        _create_private(folder)
+    except OSError:
+        return None
+    return folder
+
+
 def _create_private(folder: Path) -> None:
     """Create a folder that only this user can read; refuse one that belongs to another user."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
