@@ -28,6 +28,8 @@ for number, usual in (
 ):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, usual)
+# Tests replace parts of what is recorded; those of recordings turn them on again.
+os.environ["FAIRTRIAL_NO_CACHE"] = "1"
 # Tests run beside each other: a library that takes all cores for small matrices only wastes them.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 

@@ -129,6 +129,7 @@ def find_base_runs(
     tree: str,
     included: Iterable[Mount],
     hidden: Iterable[str],
+    is_warm: bool,
 ) -> BaseRuns:
     """Return the recorded runs for this base, or an empty object that records new ones.
 
@@ -136,6 +137,7 @@ def find_base_runs(
     tree: the digest of its files
     included: ignored files that commands see
     hidden: files of the tree that only input makers see
+    is_warm: whether checks are to start warm
     """
     is_repeatable = sandbox.relocates and not problem.limits.network
     folder = None if os.environ.get(NO_CACHE_VARIABLE) else make_cache_folder(FOLDER)
@@ -162,16 +164,24 @@ def find_base_runs(
         tree,
         repr(problem),
         repr(interpreter),
+        is_warm,
         sorted(states),
     ]
     file = folder / f"{sha256(json.dumps(depends_on).encode()).hexdigest()}.json"
     return _read(file) or BaseRuns(file)
 
 
+def count_base_runs() -> int:
+    """Return how many bytes this user's recorded runs take."""
+    folder = make_cache_folder(FOLDER)
+    files = [] if folder is None else [path for path in folder.iterdir() if path.is_file()]
+    return sum(state[0] for path in files if (state := _get_state(path)) is not None)
+
+
 def remove_base_runs() -> int:
     """Remove all recorded runs of this user; return how many bytes they took."""
     folder = make_cache_folder(FOLDER)
-    return _remove_oldest(folder, keep_bytes=0) if folder is not None else 0
+    return _remove_oldest(folder, keep_bytes=-1) if folder is not None else 0
 
 
 def _read(file: Path) -> BaseRuns | None:

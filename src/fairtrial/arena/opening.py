@@ -107,7 +107,7 @@ async def open_arena(
         )
         accept_stage = await opened.enter_async_context(open_accept_stage(resources))
         settings.emit(events.PhaseStarted(events.Phase.BASE_CHECKS))
-        runs = await _find_base_runs(resources, is_wanted=settings.cache)
+        runs = await _find_base_runs(resources, settings)
         checks = await prepare_checks(resources, accept_stage, runs)
         async with warm_starts(
             resources, checks, is_wanted=settings.warm, is_proven=runs.facts.get("warm", False)
@@ -142,8 +142,8 @@ async def _clearing_groups() -> AsyncIterator[None]:
             await in_thread(remove_finished_groups)
 
 
-async def _find_base_runs(resources: ArenaResources, *, is_wanted: bool) -> BaseRuns:
-    if not is_wanted:
+async def _find_base_runs(resources: ArenaResources, settings: ArenaSettings) -> BaseRuns:
+    if not settings.cache:
         return BaseRuns()
     find = partial(
         find_base_runs,
@@ -154,6 +154,7 @@ async def _find_base_runs(resources: ArenaResources, *, is_wanted: bool) -> Base
         tree=resources.pool.snapshot.tree,
         included=resources.included,
         hidden=find_hidden(resources.problem),
+        is_warm=settings.warm,
     )
     runs = await in_thread(find)
     resources.disturbed.update(runs.facts.get("disturbed", ()))

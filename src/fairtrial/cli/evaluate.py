@@ -71,6 +71,11 @@ INTERRUPTED = 130
 @instructions_option
 @audit_option
 @click.option("--cold", is_flag=True, help="Start every check from nothing: slower, same verdicts.")
+@click.option(
+    "--no-cache",
+    is_flag=True,
+    help="Run the base's checks anew, even if nothing has changed since the last time.",
+)
 def command(
     problem: Path,
     candidates: tuple[Path, ...],
@@ -84,6 +89,7 @@ def command(
     instructions: bool,
     no_audit: bool,
     cold: bool,
+    no_cache: bool,
 ) -> int:
     """Judge code candidates: does each still do what the base does, and is it faster?
 
@@ -106,6 +112,7 @@ def command(
     settings = ArenaSettings(
         unsandboxed=unsandboxed,
         warm=not cold,
+        cache=not no_cache,
         keep_slots=keep_slots,
         timing="none" if check_only else "each" if times_each else "race",
         instructions=instructions,
