@@ -1,9 +1,11 @@
 """What judging code candidates costs, each figure against a named floor of the same run.
 
-    python benchmarks/arena.py [--rounds 3] [--only small,long,reset,overhead]
+    python benchmarks/arena.py [--rounds 3] [--only small,opening,long,reset,overhead]
 
 - small: 16 candidates with a small suite and a few third-party imports, against a fresh `pytest`
   process for each, one at a time, in a copied checkout
+- opening: the start of an arena for an unchanged base with that suite, with recorded runs, against
+  the start without; also the time until a first candidate is judged
 - long: candidates with a suite of 5 s, two at a time, against what two bare processes reach
 - reset: a slot put back to the base, against `git worktree add` + `git worktree remove`
 - overhead: an isolated command, against the bare one
@@ -113,7 +115,15 @@ def run_fresh(project: Path, candidate: Candidate, folder: Path) -> None:
     shutil.rmtree(copy)
 
 
-def run_arena(project: Path, count: int, slots: int, *, warm: bool) -> tuple[float, float]:
+def run_arena(
+    project: Path,
+    count: int,
+    slots: int,
+    *,
+    warm: bool,
+    cache: bool = False,
+    lock_folder: Path | None = None,
+) -> tuple[float, float]:
     """Seconds until the arena was ready, and then until all were judged."""
     problem = CodeProblem(
         problem_id="sums",
@@ -125,7 +135,8 @@ def run_arena(project: Path, count: int, slots: int, *, warm: bool) -> tuple[flo
 
     async def run() -> tuple[float, float]:
         began = time.perf_counter()
-        async with open_arena(problem, slots=slots, settings=ArenaSettings(warm=warm)) as arena:
+        settings = ArenaSettings(warm=warm, cache=cache, lock_folder=lock_folder)
+        async with open_arena(problem, slots=slots, settings=settings) as arena:
             ready = time.perf_counter()
             judgements = await judge_all(arena, candidates(count))
             done = time.perf_counter()
@@ -145,6 +156,26 @@ def compare_small(folder: Path) -> None:
             f"({SMALL} in {judged:.1f} s, fresh processes {fresh:.1f} s); with the {ready:.1f} s "
             f"until the base is understood {fresh / (ready + judged):.2f}x"
         )
+
+
+def compare_opening(folder: Path) -> None:
+    project = make_project(folder / "small", 0.1, 10)
+    locks = folder / "locks"  # so that nobody else's timing is waited for
+    locks.mkdir()
+    os.environ["FAIRTRIAL_HOME"] = str(folder / "home")
+    run_arena(project, 1, 2, warm=True, cache=True, lock_folder=locks)
+    figures = [
+        run_arena(project, 1, 2, warm=True, cache=cache, lock_folder=locks)
+        for cache in (False, True) * 3
+    ]
+    without, recorded = figures[::2], figures[1::2]
+    ratios = [after / before for (before, _), (after, _) in zip(without, recorded, strict=True)]
+    for name, runs in (("without", without), ("with", recorded)):
+        ready = statistics.median(ready for ready, _ in runs)
+        judged = statistics.median(ready + judged for ready, judged in runs)
+        print(f"opening, {name} recorded runs: {ready:.2f} s; first candidate after {judged:.2f} s")
+    shown = ", ".join(f"{ratio:.2f}" for ratio in ratios)
+    print(f"opening: {statistics.median(ratios):.2f} of the time without recorded runs ({shown})")
 
 
 def compare_long(folder: Path) -> None:
@@ -248,6 +279,7 @@ def compare_overhead(folder: Path) -> None:
 
 PARTS = {
     "small": compare_small,
+    "opening": compare_opening,
     "long": compare_long,
     "reset": compare_reset,
     "overhead": compare_overhead,

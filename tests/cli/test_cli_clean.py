@@ -69,6 +69,17 @@ def test_kept_ones_are_said_to_be_and_go(run, tmp_path):
     assert not made.path.exists()
 
 
+def test_recorded_runs_of_checks_go(run, monkeypatch, tmp_path):
+    monkeypatch.setenv("FAIRTRIAL_HOME", str(tmp_path / "recording"))
+    file = tmp_path / "recording" / "base-runs" / "1.json"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"x" * 2_000)
+    assert "recorded runs of checks, 2.0 kB: can be removed" in run("clean", "--dry-run")[1]
+    assert file.exists()
+    assert "recorded runs of checks, 2.0 kB: removed" in run("clean")[1]
+    assert not file.exists()
+
+
 def test_nothing_to_do(run):
     assert run("clean")[:2] == (0, "nothing is left on disk\n")
 
