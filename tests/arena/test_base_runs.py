@@ -19,7 +19,7 @@ from fairtrial.arena import (
     base_runs as recordings,
     judge_candidates,
     open_arena,
-    remove_base_runs,
+    remove_orphaned_pools,
 )
 from fairtrial.arena.checks import command_check as commands, pytest_check as tests
 from fairtrial.core import StudyError
@@ -51,7 +51,7 @@ class Scene:
             monkeypatch.setattr(kind, "BASE_RUNS", 2)
         (tmp_path / "locks").mkdir()
         self.top = make_repository(tmp_path / "repo", FILES)
-        self.folder = tmp_path / "home" / recordings.FOLDER
+        self.folder = tmp_path / "home" / recordings.BASE_RUNS
         self.problem = CodeProblem(
             problem_id="double",
             check=(LOOK,),
@@ -197,5 +197,5 @@ def test_the_folder_stays_small(scene, monkeypatch):
         scene.open(env={"LEVEL": str(level)})
     assert len(scene.files) <= 3
     assert scene.open(env={"LEVEL": "3"}) == 0
-    assert remove_base_runs() > 0
+    assert remove_orphaned_pools(with_kept=True) == ([scene.folder], [])
     assert scene.files == []

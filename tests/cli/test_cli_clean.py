@@ -74,10 +74,11 @@ def test_recorded_runs_of_checks_go(run, monkeypatch, tmp_path):
     file = tmp_path / "recording" / "base-runs" / "1.json"
     file.parent.mkdir(parents=True)
     file.write_bytes(b"x" * 2_000)
-    assert "recorded runs of checks, 2.0 kB: can be removed" in run("clean", "--dry-run")[1]
+    assert "1 folder can be removed" in run("clean", "--dry-run")[1]
     assert file.exists()
-    assert "recorded runs of checks, 2.0 kB: removed" in run("clean")[1]
+    assert "recorded runs of checks, now removed" in run("clean")[1]
     assert not file.exists()
+    assert run("clean")[1] == "nothing is left on disk\n"
 
 
 def test_nothing_to_do(run):

@@ -25,12 +25,11 @@ from typing import Any
 
 from fairtrial.arena.interpreter import Interpreter
 from fairtrial.arena.model.problem import CodeProblem
-from fairtrial.arena.slots.pool_folders import make_cache_folder
+from fairtrial.arena.slots.pool_folders import BASE_RUNS, make_cache_folder
 from fairtrial.core import atomic_write
 from fairtrial.sandbox import Captured, Command, Completed, Ending, Mount, Sandbox
 
 NO_CACHE_VARIABLE = "FAIRTRIAL_NO_CACHE"
-FOLDER = "base-runs"
 MAX_AGE_S = 7 * 86_400.0
 """Tests may depend on the date, so recordings expire."""
 MAX_FILES, MAX_BYTES = 64, 256 << 20
@@ -140,7 +139,7 @@ def find_base_runs(
     is_warm: whether checks are to start warm
     """
     is_repeatable = sandbox.relocates and not problem.limits.network
-    folder = None if os.environ.get(NO_CACHE_VARIABLE) else make_cache_folder(FOLDER)
+    folder = None if os.environ.get(NO_CACHE_VARIABLE) else make_cache_folder(BASE_RUNS)
     if folder is None or not is_repeatable:
         return BaseRuns()
     states = [
@@ -169,19 +168,6 @@ def find_base_runs(
     ]
     file = folder / f"{sha256(json.dumps(depends_on).encode()).hexdigest()}.json"
     return _read(file) or BaseRuns(file)
-
-
-def count_base_runs() -> int:
-    """Return how many bytes this user's recorded runs take."""
-    folder = make_cache_folder(FOLDER)
-    files = [] if folder is None else [path for path in folder.iterdir() if path.is_file()]
-    return sum(state[0] for path in files if (state := _get_state(path)) is not None)
-
-
-def remove_base_runs() -> int:
-    """Remove all recorded runs of this user; return how many bytes they took."""
-    folder = make_cache_folder(FOLDER)
-    return _remove_oldest(folder, keep_bytes=-1) if folder is not None else 0
 
 
 def _read(file: Path) -> BaseRuns | None:
@@ -262,7 +248,7 @@ def _list_packages(interpreter: Interpreter) -> Iterator[Path]:
         for path in sorted(packages) if is_installation else ():
             yield path
             if path.is_dir():
-                yield from sorted(path.iterdir())
+                yield from sorted(entry for entry in path.iterdir() if entry.name != "__pycache__")
         if not is_installation:
             yield from _walk(folder)
 
@@ -308,20 +294,18 @@ def _load_run(data: Mapping[str, Any]) -> Completed:
     )
 
 
-def _remove_oldest(folder: Path, keep_bytes: int) -> int:
-    """Remove recordings until few enough are left; return how many bytes were removed."""
+def _remove_oldest(folder: Path, keep_bytes: int) -> None:
+    """Remove the oldest recordings until few enough are left."""
     recordings = []
     for path in folder.iterdir():
         with suppress(OSError):  # removed by another process
             status = path.stat()
             recordings.append((status.st_mtime, status.st_size, path))
-    kept = removed = 0
+    kept = 0
     for number, (made, size, path) in enumerate(sorted(recordings, reverse=True)):
         is_old = time.time() - made > MAX_AGE_S
         if is_old or number >= MAX_FILES or kept + size > keep_bytes:
             with suppress(OSError):
                 path.unlink()
-                removed += size
         else:
             kept += size
-    return removed

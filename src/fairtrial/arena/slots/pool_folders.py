@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,8 @@ from fairtrial.core import LabError
 HOME_VARIABLE = "FAIRTRIAL_HOME"
 """The environment variable that overrides the location of pools, the user's cache."""
 LOCK, OWNER = "lock", "owner.json"
+BASE_RUNS = "base-runs"
+"""The folder of recorded runs of checks, beside that of pools."""
 MAX_ATTEMPTS = 20
 
 
@@ -69,6 +71,7 @@ class PoolFolderInfo:
     size_bytes: its size on disk
     is_alive: whether a process holds its lock
     is_kept: whether it was kept on purpose, for inspection
+    is_cache: whether it is no pool's, but holds recorded runs of checks
     """
 
     path: Path
@@ -78,6 +81,7 @@ class PoolFolderInfo:
     size_bytes: int
     is_alive: bool
     is_kept: bool
+    is_cache: bool = False
 
     @property
     def state(self) -> str:
@@ -121,15 +125,18 @@ def create_pool_folder(tree: Path) -> PoolFolder:
 
 
 def find_pool_folders() -> list[PoolFolderInfo]:
-    """Return this user's pool folders on this machine, oldest first."""
+    """Return this user's pool folders and recorded runs on this machine, oldest first."""
     folders = [info for path in _list_folders() if (info := _describe(path)) is not None]
+    folders += [
+        replace(info, is_cache=True) for path in _list_caches() if (info := _describe(path))
+    ]
     return sorted(folders, key=lambda folder: -folder.age_s)
 
 
 def remove_orphaned_pools(*, with_kept: bool = False) -> tuple[list[Path], list[str]]:
     """Remove pool folders that no process holds; return removed paths, and failures as text.
 
-    with_kept: remove folders that were kept on purpose as well
+    with_kept: remove folders that were kept on purpose as well, and recorded runs
     """
     removed, failures = [], []
     for path in _list_folders():
@@ -148,6 +155,13 @@ def remove_orphaned_pools(*, with_kept: bool = False) -> tuple[list[Path], list[
         failures.extend(problems)
         if not problems:
             removed.append(path)
+    for path in _list_caches() if with_kept else ():
+        try:
+            for file in path.iterdir():
+                file.unlink(missing_ok=True)
+            removed.append(path)
+        except OSError as error:
+            failures.append(f"{path}: {error.strerror or error}")
     return removed, failures
 
 
@@ -163,14 +177,29 @@ def list_pool_locations() -> list[Path]:
     return [*locations, Path(tempfile.gettempdir()).absolute() / f"fairtrial-{os.getuid()}"]
 
 
-def make_cache_folder(name: str) -> Path | None:
-    """Return the user's folder for cached data of one kind, made if it is missing.
+def _find_cache_folder(name: str) -> Path | None:
+    """Return where cached data of one kind are; None for a user without a home.
 
-    None if there can't be one: data is never cached among other users' temporary files.
+    They are never among other users' temporary files.
     """
     if not os.environ.get(HOME_VARIABLE) and len(list_pool_locations()) < 2:
-        return None  # a user without a home
-    folder = list_pool_locations()[0].with_name(name)
+        return None
+    return list_pool_locations()[0].with_name(name)
+
+
+def _list_caches() -> list[Path]:
+    """Return the folders with cached data that aren't empty."""
+    folder = _find_cache_folder(BASE_RUNS)
+    with suppress(OSError):
+        return [folder] if folder is not None and any(folder.iterdir()) else []
+    return []
+
+
+def make_cache_folder(name: str) -> Path | None:
+    """Return the user's folder for cached data of one kind, made if it is missing; None if not."""
+    folder = _find_cache_folder(name)
+    if folder is None:
+        return None
     try:
         _create_private(folder)
     except OSError:
