@@ -217,7 +217,7 @@ def test_a_base_that_fails_warm_is_judged_cold_and_that_is_said(top, settings, m
         warm.WarmServer, "starting", lambda *a, **b: orders.append(b) or start(*a, **b)
     )
 
-    async def let_be(*_):
+    async def let_be(*_, **__):
         return []
 
     monkeypatch.setattr(opening, "run_canaries", let_be)  # it would be one suite more

@@ -25,11 +25,15 @@ def runner(tmp_path):
 
 
 def find_servers():
+    """Return the servers of this process, without what they have forked."""
+
     def is_server(pid):
         try:
-            return b"launch_server.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
+            parent = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1]
+            command = Path(f"/proc/{pid}/cmdline").read_bytes()
         except OSError:
             return False
+        return int(parent) == os.getpid() and b"launch_server.py" in command
 
     return [pid for pid in processes.list_descendants(os.getpid()) if is_server(pid)]
 

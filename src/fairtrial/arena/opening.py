@@ -176,7 +176,9 @@ def _record(
     runs.facts.update(disturbed=sorted(resources.disturbed), warm=is_warm)
     seen, base = str(resources.pool.snapshot.source), str(resources.pool.base)
     loaded = {file for check in checks for file in check.loaded}
-    runs.save(file for file in loaded if not file.startswith((f"{seen}/", f"{base}/")))
+    environment = tuple(f"{folder}/" for folder in resources.interpreter.folders)
+    own = (f"{seen}/", f"{base}/")  # part of the tree, except an environment inside of it
+    runs.save(file for file in loaded if file.startswith(environment) or not file.startswith(own))
 
 
 def find_roots(problem: CodeProblem, base: Path) -> tuple[str, ...]:

@@ -127,9 +127,8 @@ def create_pool_folder(tree: Path) -> PoolFolder:
 def find_pool_folders() -> list[PoolFolderInfo]:
     """Return this user's pool folders and recorded runs on this machine, oldest first."""
     folders = [info for path in _list_folders() if (info := _describe(path)) is not None]
-    folders += [
-        replace(info, is_cache=True) for path in _list_caches() if (info := _describe(path))
-    ]
+    caches = (_describe(path) for path in _list_caches())
+    folders += [replace(info, is_cache=True) for info in caches if info is not None]
     return sorted(folders, key=lambda folder: -folder.age_s)
 
 
