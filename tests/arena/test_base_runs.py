@@ -19,9 +19,9 @@ from fairtrial.arena import (
     base_runs as recordings,
     judge_candidates,
     open_arena,
-    remove_orphaned_pools,
 )
 from fairtrial.arena.checks import command_check as commands, pytest_check as tests
+from fairtrial.arena.slots.pool_folders import remove_orphaned_pools
 from fairtrial.core import StudyError
 from fairtrial.sandbox import Limits
 from fairtrial.sandbox.selection import FULL_SANDBOXES, try_sandbox

@@ -25,7 +25,7 @@ def command(dry_run: bool, as_json: bool) -> int:
     """Show the working copies that are on disk, and remove those that no process uses any more.
 
     Working copies of runs that are under way are shown and left alone. Those that were kept on
-    purpose (--keep-slots) are removed, too.
+    purpose (--keep-slots) are removed, too, and recorded runs of checks on unchanged code.
     """
     leftovers = clean_up(is_dry_run=dry_run)
     if as_json:

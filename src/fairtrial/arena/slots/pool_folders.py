@@ -88,6 +88,8 @@ class PoolFolderInfo:
         """Who uses it, or why it is there."""
         if self.is_alive:
             return f"in use by process {self.pid}" if self.pid else "in use"
+        if self.is_cache:
+            return "recorded runs of checks"
         return "kept on purpose" if self.is_kept else "left by a run that has ended"
 
     def as_dict(self) -> dict[str, Any]:
