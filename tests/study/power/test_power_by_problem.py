@@ -26,6 +26,7 @@ from fairtrial.study import (
 from fairtrial.study.files import write_study
 from fairtrial.study.report import format_plan, summarize_plan
 from fairtrial.study.report.pilot_variances import apply_pilot, estimate_variances
+from fairtrial.study.stats.by_problem import problem_t_test
 from fairtrial.study.stats.problem_power import problem_power, sign_flip_power
 from fairtrial.study.stats.welch_power import welch_contrast_power, welch_power
 
@@ -76,6 +77,18 @@ def _simulate_problems(rng, sets, problems, weights, effect, slope_sd, replicate
 def _error(share, sets):
     """Three Monte-Carlo errors, and a little for the approximation."""
     return 3 * np.sqrt(share * (1 - share) / sets) + 0.01
+
+
+@pytest.mark.parametrize(("problems", "effect"), [(5, 1.6), (12, 0.8), (30, 0.5)])
+def test_the_power_by_problem_allows_for_the_correction_for_skewness(problems, effect):
+    rng = np.random.default_rng(problems)
+    rows = rng.standard_normal((1_500, problems)) + effect
+    found = np.mean([problem_t_test(row).p < 0.05 for row in rows])
+    assert problem_power(effect, 1.0, problems) == pytest.approx(found, abs=_error(found, 1_500))
+    equivalent = np.mean([problem_t_test(row - effect, margin=effect).p < 0.05 for row in rows])
+    assert problem_power(effect, 1.0, problems, test="equivalence") == pytest.approx(
+        equivalent, abs=_error(equivalent, 1_500)
+    )
 
 
 def test_the_power_of_few_problems_with_many_replicates_is_that_of_the_problems():

@@ -139,3 +139,38 @@ def test_ranks_within_small_strata_keep_their_size():
         left, right = ([rng.normal(10 * i, 1, 2) for i in range(5)] for _ in range(2))
         wrong += stratified_rank_test([left, right]).p < 0.05
     assert wrong <= 11
+
+
+def test_a_t_test_of_skewed_differences_holds_its_level_with_twelve_problems():
+    rng = np.random.default_rng(12)
+    rows = rng.exponential(1.0, (3_000, 12)) - 1.0
+    findings = [problem_t_test(row) for row in rows]
+    plain = stats.ttest_1samp(rows, 0.0, axis=1).pvalue
+    assert (plain < 0.05).mean() > 0.08
+    assert np.mean([finding.p < 0.05 for finding in findings]) < 0.065
+    assert np.mean([low <= 0 <= high for low, high in (f.interval for f in findings)]) > 0.935
+
+
+@pytest.mark.parametrize("side", ["two-sided", "greater", "less"])
+def test_the_correction_for_skewness_only_makes_a_test_more_cautious(side):
+    row = np.random.default_rng(1).exponential(1.0, 20) - 0.5
+    plain = stats.ttest_1samp(row, 0.0, alternative=side)
+    finding = problem_t_test(row, side)
+    low, high = plain.confidence_interval() if side == "two-sided" else (-np.inf, np.inf)
+    assert finding.p >= plain.pvalue
+    assert "with a correction for skewness" in finding.method
+    if side == "two-sided":
+        assert finding.interval[0] <= low < high < finding.interval[1]
+
+
+def test_the_interval_ends_where_the_skewness_corrected_test_is_at_its_level():
+    row = np.random.default_rng(2).exponential(1.0, 15) + 0.1
+    low, high = problem_t_test(row).interval
+    assert problem_t_test(row - low, "greater").p == pytest.approx(0.025)
+    assert problem_t_test(row - high, "less").p == pytest.approx(0.025)
+
+
+def test_symmetric_differences_are_tested_by_t_alone():
+    row = np.array([-1.0, 0.0, 1.0, 2.0, 3.0, 4.0, 0.5, 2.5])
+    assert problem_t_test(row).p == pytest.approx(stats.ttest_1samp(row, 0.0).pvalue)
+    assert problem_t_test(row).method == "t test of the differences of 8 problems"

@@ -171,7 +171,13 @@ def _analyze(
     layout = None
     if is_by_problem and comparison.power_at is not None:
         layout = lay_out_problems(study, hypothesis_plan.conditions, comparison)
-    question = PowerQuestion(effect, alpha, hypothesis_plan.test, get_variances(study, outcome))
+    question = PowerQuestion(
+        effect,
+        alpha,
+        hypothesis_plan.test,
+        get_variances(study, outcome),
+        is_corrected=test_name != "mixed_effects",
+    )
     if (sd := _get_sd(study, outcome)) is not None:
         question = replace(question, scale=sd, unit=f"in {outcome}")
     if plan is not None and not is_by_problem and problems > 1:

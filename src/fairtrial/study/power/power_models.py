@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from fairtrial.study.hypotheses.planned_comparison import (
     ANOVA,
@@ -72,6 +73,7 @@ class PowerQuestion:
         of the effect is then their standard deviation `rate_sd`
     rate_sd: standard deviation of the binary outcome
     scale, unit: what one standard deviation is in the units that effects are stated in
+    is_corrected: whether the t test by problem has a correction for skewness
     """
 
     effect: float
@@ -82,6 +84,7 @@ class PowerQuestion:
     rate_sd: float = 1.0
     scale: float = 1.0
     unit: str = "standard deviations"
+    is_corrected: bool = True
 
 
 def model_runs(comparison: PlannedComparison, question: PowerQuestion) -> PowerModel | None:
@@ -114,7 +117,8 @@ def _make_power(
     comparison: PlannedComparison, layout: ProblemLayout, question: PowerQuestion, slope_sd: float
 ) -> PowerAt:
     error = _run_variance(layout, question)
-    compute = problem_power if question.rates is None else sign_flip_power
+    by_means = partial(problem_power, is_corrected=question.is_corrected)
+    compute = by_means if question.rates is None else sign_flip_power
     is_all_pairs = question.side == "equivalence" and layout.contrasts > 1
     contrasts = 1 if is_all_pairs else layout.contrasts
 

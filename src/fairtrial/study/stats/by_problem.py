@@ -25,6 +25,7 @@ from fairtrial.study.stats.finding import (
     sample_sd,
 )
 from fairtrial.study.stats.linear import coefficient_test
+from fairtrial.study.stats.skewness import correct_for_skewness
 from fairtrial.study.stats.two_groups import wilcoxon_signed_rank
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def check_problem_count(count: int) -> None:
 def problem_t_test(
     contrasts: Values, alternative: Alternative = "two-sided", margin: float = 0.0, sd: float = 0.0
 ) -> Finding:
-    """Test by Student's t that the mean of the problems' contrasts is 0.
+    """Test by Student's t that the mean of the problems' contrasts is 0; allows for skewness.
 
     Args:
         contrasts: the contrast of each problem, such as a difference of means.
@@ -74,6 +75,7 @@ def problem_t_test(
     df = len(contrasts) - 1
     method = f"t test of the differences of {len(contrasts)} problems"
     finding = coefficient_test(estimate, error, df, method, alternative, margin)
+    finding = correct_for_skewness(finding, contrasts, alternative, margin)
     return replace(
         finding,
         estimate_of="difference of means, averaged over problems",

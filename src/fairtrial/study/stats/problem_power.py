@@ -23,6 +23,7 @@ from fairtrial.study.stats.power import (
     noncentral_f_power,
     noncentral_t_power,
 )
+from fairtrial.study.stats.skewness import lost_power
 
 MAX_SIGN_FLIP_PROBLEMS = 10
 """Beyond this many problems a sign-flip test has about the power of the t test."""
@@ -37,6 +38,7 @@ def problem_power(
     alpha: float = 0.05,
     test: TestKind = "two-sided",
     df1: int = 1,
+    is_corrected: bool = True,
 ) -> float | None:
     """Compute the power of the test of the mean contrast of problems.
 
@@ -48,6 +50,7 @@ def problem_power(
         test: the alternative; ignored if `df1` is above 1.
         df1: number of independent contrasts: levels minus 1, for an analysis of variance. The
             effect is then the largest difference, all other means half-way.
+        is_corrected: whether the t test has a correction for skewness, which costs some power.
 
     Returns:
         The power, or None for fewer than three problems.
@@ -58,7 +61,10 @@ def problem_power(
     if df1 > 1:
         noncentrality = problems * effect * effect / variance
         return noncentral_f_power(noncentrality, df1, df1 * (problems - 1), alpha)
-    return noncentral_t_power(effect * math.sqrt(problems / variance), problems - 1, alpha, test)
+    noncentrality = effect * math.sqrt(problems / variance)
+    power = noncentral_t_power(noncentrality, problems - 1, alpha, test)
+    lost = lost_power(noncentrality, problems, alpha, test) if is_corrected else 0.0
+    return max(0.0, power - lost)
 
 
 def sign_flip_power(
@@ -84,7 +90,9 @@ def sign_flip_power(
         The power, or None for fewer than three problems.
     """
     if problems > MAX_SIGN_FLIP_PROBLEMS or test == "equivalence":
-        return problem_power(effect, variance, problems, alpha=alpha, test=test)
+        return problem_power(
+            effect, variance, problems, alpha=alpha, test=test, is_corrected=False
+        )
     check_arguments(effect, alpha)
     if problems < MIN_PROBLEMS:
         return None
