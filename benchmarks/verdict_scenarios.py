@@ -144,7 +144,7 @@ def make_study(
     )
     declared = AnalysisPlan(
         analysis_plan_id="main",
-        hypothesis_ids=tuple(each.hypothesis_id for each in claims),
+        hypothesis_ids=tuple(hypothesis.hypothesis_id for hypothesis in claims),
         tests=tests or ("difference_in_means",),
         **(plan or {}),
     )
@@ -252,6 +252,58 @@ def draw_groups(rng: Generator, plan: Plan, effect: float) -> Drawn:
     return Drawn({"score": noise + effect * is_small})
 
 
+def draw_skewed_effects(rng: Generator, plan: Plan, effect: float) -> Drawn:
+    """Return outcomes of problems of which a few gain much and most lose a little."""
+    is_fancy = plan.level("arm") == "fancy"
+    level = PROBLEM_SD * rng.standard_normal(plan.problems)
+    effects = effect + 2 * (rng.exponential(1.0, plan.problems) - 1)
+    noise = rng.standard_normal(len(plan))
+    return Drawn({"score": level[plan.problem] + effects[plan.problem] * is_fancy + noise})
+
+
+def draw_counts(rng: Generator, plan: Plan, effect: float) -> Drawn:
+    """Return counts, most of them 0, whose rates differ between problems and arms."""
+    is_fancy = plan.level("arm") == "fancy"
+    rates = rng.gamma(0.5, 0.6, (2, plan.problems))
+    rates[1] *= np.exp(effect)
+    return Drawn({"score": rng.poisson(rates[is_fancy.astype(int), plan.problem]).astype(float)})
+
+
+def draw_rare(rng: Generator, plan: Plan, effect: float) -> Drawn:
+    """Return successes with a rate of 2 % on average that differs between problems."""
+    is_fancy = plan.level("arm") == "fancy"
+    rates = rng.beta(0.2, 9.8, (2, plan.problems))
+    rates[1] = np.minimum(1.0, rates[1] + effect)
+    successes = rng.random(len(plan)) < rates[is_fancy.astype(int), plan.problem]
+    return Drawn({"score": successes.astype(float)})
+
+
+def draw_half_deterministic(rng: Generator, plan: Plan, effect: float) -> Drawn:
+    """Return outcomes of a deterministic arm and a random one."""
+    is_fancy = plan.level("arm") == "fancy"
+    level = rng.standard_normal(plan.problems)
+    effects = effect + 0.5 * rng.standard_normal(plan.problems)
+    noise = np.where(is_fancy, 0.0, rng.standard_normal(len(plan)))
+    return Drawn({"score": level[plan.problem] + effects[plan.problem] * is_fancy + noise})
+
+
+def draw_slopes(rng: Generator, plan: Plan, effect: float) -> Drawn:
+    """Return outcomes whose slope over the factor differs between problems."""
+    x = plan.level("arm").astype(float)
+    level = PROBLEM_SD * rng.standard_normal(plan.problems)
+    slopes = effect + rng.standard_normal(plan.problems)
+    noise = rng.standard_normal(len(plan))
+    return Drawn({"score": level[plan.problem] + slopes[plan.problem] * x + noise})
+
+
+def lose_cells(rng: Generator, plan: Plan, effect: float) -> Drawn:
+    """Return outcomes of which 15 % of the cells of problem and arm are lost at random."""
+    drawn = draw_clustered(slope_sd=0.5)(rng, plan, effect)
+    is_lost = rng.random((2, plan.problems)) < 0.15
+    (runs,) = np.nonzero(is_lost[(plan.level("arm") == "fancy").astype(int), plan.problem])
+    return replace(drawn, lost=dict.fromkeys(runs.tolist(), make_valueless))
+
+
 def draw_slope(rng: Generator, plan: Plan, effect: float) -> Drawn:
     """Return outcomes whose spread grows with the factor."""
     x = plan.level("arm").astype(float)
@@ -310,6 +362,37 @@ UNEQUAL_GROUPS = {
     "factors": (ARM, Factor("part", levels=(1, 2, 3, 4, 5))),
     "constraints": (Constraint("few", expression="part == 1 or arm == 'plain'"),),
 }
+NESTED_CELLS = {
+    "factors": (
+        ARM,
+        Factor("mode", levels=("easy", "hard")),
+        Factor("problem_id", levels=tuple(f"p{number:02}" for number in range(78))),
+    ),
+    "constraints": (
+        Constraint(
+            "own",
+            expression=(
+                "(arm == 'plain' and mode == 'easy') == (problem_id < 'p24') and "
+                "(arm == 'plain' and mode == 'hard') == ('p24' <= problem_id < 'p48') and "
+                "(arm == 'fancy' and mode == 'hard') == (problem_id >= 'p72')"
+            ),
+        ),
+    ),
+    "claim": {"kind": "moderation", "moderators": ("mode",)},
+    "problem_ids": (),
+}
+"""Cells of 24, 24, 24 and 6 runs by plan: each cell has its own problems."""
+NESTED_GROUPS = {
+    "factors": (
+        ARM,
+        Factor("problem_id", levels=tuple(f"p{number:02}" for number in range(36))),
+    ),
+    "constraints": (
+        Constraint("own", expression="(arm == 'plain') == (problem_id < 'p30')"),
+    ),
+    "problem_ids": (),
+}
+"""Groups of 30 and 6 runs by plan: each group has its own problems."""
 SAMPLED = {
     "factors": (Factor("arm", levels=(0.0, 1.0), dtype="float"),),
     "design_spec": DesignSpec(kind=DesignKind.LATIN_HYPERCUBE, n_samples=30),
@@ -373,6 +456,18 @@ def make_scenarios() -> list[Scenario]:
             4.0,
         ),
         Scenario(
+            "moderation_by_plan",
+            "the same cells, unequal by plan: each has its own problems",
+            simulate(make_study(replicates=1, **NESTED_CELLS), draw_cells),
+            6.0,
+        ),
+        Scenario(
+            "anova_by_plan",
+            "the same groups, unequal by plan: each has its own problems",
+            simulate(make_study("anova", replicates=1, **NESTED_GROUPS), draw_groups),
+            6.0,
+        ),
+        Scenario(
             "slope_growing_variance",
             "slope, variance grows with the factor",
             simulate(make_study(replicates=1, **SAMPLED), draw_slope),
@@ -417,6 +512,71 @@ def make_scenarios() -> list[Scenario]:
             ),
             0.0,
             null=0.5,
+        ),
+        *(
+            Scenario(
+                f"few_{problems}",
+                f"effect varies between problems (sd 0.5), {problems} problems × 10",
+                simulate(make_study(problems=problems), varying),
+                1.0,
+            )
+            for problems in (3, 4, 20)
+        ),
+        *(
+            Scenario(
+                f"skewed_effects_{problems}",
+                f"a few problems gain much and most lose a little, {problems} problems × 3",
+                simulate(make_study(problems=problems, replicates=3), draw_skewed_effects),
+                2.0,
+            )
+            for problems in (12, 30)
+        ),
+        Scenario(
+            "half_deterministic",
+            "a deterministic arm against a random one, 10 problems × 10",
+            simulate(make_study(problems=10), draw_half_deterministic),
+            1.0,
+        ),
+        Scenario(
+            "counts",
+            "counts, most of them 0, 12 problems × 10",
+            simulate(
+                make_study(problems=12),
+                draw_counts,
+                truth=lambda effect: 0.0 if effect == 0 else float("nan"),
+            ),
+            2.0,
+        ),
+        Scenario(
+            "rare_yes",
+            "yes/no outcome of 2 % clustered by problem, 20 × 40",
+            simulate(
+                make_study(problems=20, replicates=40, outcome={"expected_type": "bool"}),
+                draw_rare,
+            ),
+            0.05,
+            cost=3,
+        ),
+        Scenario(
+            "slopes_mixed",
+            "slope differs between problems, `mixed_effects`, 8 × 20",
+            simulate(
+                make_study(
+                    "mixed_effects",
+                    problems=8,
+                    replicates=2,
+                    factors=SAMPLED["factors"],
+                    design_spec=DesignSpec(kind=DesignKind.LATIN_HYPERCUBE, n_samples=10),
+                ),
+                draw_slopes,
+            ),
+            2.0,
+        ),
+        Scenario(
+            "lost_cells",
+            "15 % of the cells of problem and arm lost at random, 10 × 3",
+            simulate(make_study(problems=10, replicates=3), lose_cells),
+            1.0,
         ),
         *(
             Scenario(

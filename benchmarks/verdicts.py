@@ -61,7 +61,8 @@ class Row:
     false: at least one claim is supported although none is true
     qualified: at least one claim is supported with a reservation, and none without
     coverage: intervals that hold the true value
-    power: the share of claims that are supported at the realistic effect
+    power: the share of claims that are supported at the realistic effect, with a reservation or
+        without
     is_biased: whether the data are biased: then the coverage is shown and not judged
     """
 
@@ -96,9 +97,9 @@ def measure(scenario: Scenario, runs: int) -> Row:
     rng = np.random.default_rng([SEED, zlib.crc32(scenario.name.encode())])
     runs = max(20, runs // scenario.cost)
     null = [scenario.score(rng, scenario.null) for _ in range(runs)]
-    found: list[Scored] = []
+    with_effect: list[Scored] = []
     if scenario.effect is not None:
-        found = [scenario.score(rng, scenario.effect) for _ in range(max(20, runs // 4))]
+        with_effect = [scenario.score(rng, scenario.effect) for _ in range(max(20, runs // 4))]
     # One figure for each set of data, as the intervals of one set may depend on each other.
     covered = [float(np.mean(scored.covered)) for scored in null if scored.covered]
     return Row(
@@ -108,7 +109,7 @@ def measure(scenario: Scenario, runs: int) -> Row:
         Rate.of([float(scored.supported > 0) for scored in null]),
         Rate.of([float(scored.qualified > 0 and not scored.supported) for scored in null]),
         Rate.of(covered),
-        Rate.of([scored.supported for scored in found]),
+        Rate.of([scored.supported + scored.qualified for scored in with_effect]),
         scenario.effect,
         time.perf_counter() - started,
         scenario.is_biased,
@@ -131,9 +132,9 @@ def main() -> int:
     given = parser.parse_args()
     runs = given.runs or (100 if given.quick else 1_000)
     scenarios = [*make_scenarios(), *make_sequences()]
-    chosen = [each for each in scenarios if each.name.startswith(given.only or "")]
+    chosen = [scenario for scenario in scenarios if scenario.name.startswith(given.only or "")]
     if not chosen:
-        names = ", ".join(each.name for each in scenarios)
+        names = ", ".join(scenario.name for scenario in scenarios)
         parser.error(f"no scenario is called {given.only}; there are {names}")
     print(
         "| situation | false supported | supported with a reservation | coverage | power | sets | "

@@ -19,6 +19,7 @@ from fairtrial.study import (
     RunBudget,
     Stopping,
     full_report,
+    judge_hypotheses,
     rescore_study,
     run_study,
 )
@@ -332,6 +333,30 @@ def test_another_folder_with_other_seeds_is_listed_and_leaves_the_claim_confirma
     assert any(
         "run before with other seeds in `../first`" in line for line in reported["deviations"]
     )
+
+
+def test_the_same_comparison_under_another_study_id_is_listed(tmp_path):
+    run(make(tmp_path / "first"))
+    run(replace(make(tmp_path / "second"), study_id="renamed"))
+    lines = report(tmp_path / "second")["deviations"]
+    assert any("a study of the same comparison" in line and "`../first`" in line for line in lines)
+    other = replace(CLAIM, independent_vars=("problem_id",), contrast=None)
+    run(replace(make(tmp_path / "third", hypotheses=(other,)), study_id="another question"))
+    lines = report(tmp_path / "third")["deviations"]
+    assert not any("same comparison" in line for line in lines)
+
+
+def test_the_interval_after_added_replicates_is_wider_so_that_it_holds_at_every_look(tmp_path):
+    run(make(tmp_path))
+    run(make(tmp_path, run_budget=RunBudget(replicates=8)), resume=True, accept_changes=True)
+    added = verdict(report(tmp_path))
+    run(make(tmp_path / "planned", run_budget=RunBudget(replicates=8)))
+    with open_results(tmp_path / "planned") as results:
+        (planned,) = judge_hypotheses(results.study, results.conditions, results)
+    assert planned.estimate == pytest.approx(added["estimate"])
+    assert added["interval"][0] < planned.interval[0]
+    assert added["interval"][1] > planned.interval[1]
+    assert any("however often that was done" in note for note in added["notes"])
 
 
 def test_a_folder_that_is_found_later_counts_if_it_was_earlier(tmp_path):

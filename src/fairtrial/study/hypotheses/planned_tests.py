@@ -161,6 +161,9 @@ def _describe_test(
 ) -> str:
     """Return the test that the report will make, by problem if the problem is the unit."""
     is_equivalence = hypothesis.is_equivalence
+    is_slope_within = comparison.shape == "slope" and unit is not None and unit.is_within
+    if name == "mixed_effects" and is_slope_within and unit is not None and unit.generalizes:
+        name = "regression"  # a mixed model would take the slope as the same in all problems
     if unit is None or name == "mixed_effects":
         return describe_test(name, comparison, is_equivalence)
     describe = describe_test_by_problem if unit.generalizes else describe_test_in_these_problems

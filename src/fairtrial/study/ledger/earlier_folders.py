@@ -47,6 +47,8 @@ class EarlierFolder:
     shared_runs: the ids of its runs that are runs of this study with the same seeds
     same_claims: the claims, by hypothesis and plan, that were laid down there, before its first
         result, as they are here
+    study_id: the id of the study there, if it is another one; it then compares the same levels of
+        the same factors, agents and problems
     """
 
     path: str
@@ -54,6 +56,7 @@ class EarlierFolder:
     results: int
     shared_runs: tuple[str, ...] = ()
     same_claims: tuple[ClaimKey, ...] = ()
+    study_id: str = ""
 
     @property
     def shared(self) -> int:
@@ -133,8 +136,10 @@ def _open(path: Path) -> sqlite3.Connection:
 def _inspect(reader: LedgerReader, folder: Path, plan: RunPlan) -> EarlierFolder | None:
     """Return what a ledger has of the same study; None if nothing."""
     text = reader.fact("study")
-    if text is None or json.loads(text)["study_id"] != plan.study.study_id:
-        return None  # the ids and seeds of runs contain the study's id
+    other_id = None if text is None else str(json.loads(text)["study_id"])
+    is_same = other_id == plan.study.study_id
+    if other_id is None or not (is_same or _overlaps(reader.study, plan.study)):
+        return None
     results, sessions = reader.connection.execute(_COUNT).fetchone()[0], reader.sessions
     if not results or not sessions or reader.path is None:
         return None
@@ -143,9 +148,44 @@ def _inspect(reader: LedgerReader, folder: Path, plan: RunPlan) -> EarlierFolder
         path=os.path.relpath(reader.path.parent, folder),
         started_at=str(next(iter(sessions.values()))["started_at"]),
         results=results,
-        shared_runs=_find_shared(reader, plan),
+        # The ids and seeds of runs contain the study's id.
+        shared_runs=_find_shared(reader, plan) if is_same else (),
         same_claims=_find_same_claims(first, plan.study),
+        study_id="" if is_same else other_id,
     )
+
+
+def _overlaps(other: Study, study: Study) -> bool:
+    """Return whether two studies of different ids test a comparison on the same material.
+
+    They do if they have a factor, a problem and all compared agents in common, as far as there are
+    any, and a hypothesis about the same variables and outcomes.
+    """
+    names = [
+        (set(one.agents), set(one.problems) or set(one.problem_ids)) for one in (other, study)
+    ]
+    (agents, problems), (own_agents, own_problems) = names
+    has_same_agents = all(
+        name in own_agents and other.agents[name] == study.agents[name] for name in agents
+    )
+    if not has_same_agents or bool(agents) != bool(own_agents):
+        return False
+    if own_problems and not problems & own_problems:
+        return False
+    if other.condition_runner != study.condition_runner:
+        return False
+    factors = [
+        {factor.name: {level.name for level in factor.levels} for factor in one.factors}
+        for one in (other, study)
+    ]
+    is_same_factor = any(factors[0].get(name) == levels for name, levels in factors[1].items())
+    if not is_same_factor:
+        return False
+    claims = [
+        {(claim.independent_vars, claim.dependent_vars) for claim in one.hypotheses}
+        for one in (other, study)
+    ]
+    return bool(claims[0] & claims[1])
 
 
 def _find_shared(reader: LedgerReader, plan: RunPlan) -> tuple[str, ...]:

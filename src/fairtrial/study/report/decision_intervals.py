@@ -9,6 +9,7 @@ decides, and the interval ends at zero.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from fairtrial.study.power.hypothesis_power import ALPHA
@@ -89,6 +90,17 @@ def _decided_sign(
     if is_shown:
         return None
     return (-1 if alternative == "greater" else 1) if is_contradicted else 0
+
+
+def scale_interval(interval: Interval | None, center: float, factor: float) -> Interval | None:
+    """Return an interval that is so many times as wide on both sides of a value.
+
+    None if it is infinite.
+    """
+    if interval is None or not math.isfinite(factor):
+        return None
+    low, high = (center + factor * (end - center) for end in interval)
+    return (min(low, center), max(high, center))
 
 
 def match_zero(interval: Interval | None, sign: int | None) -> Interval | None:

@@ -118,6 +118,12 @@ def _folder_lines(folders: Sequence[EarlierFolder]) -> Iterator[str]:
                 f"{format_count(folder.shared, 'run')} of this study {verb} made before with the "
                 f"same seeds in {path} ({started}): a repetition is no independent evidence"
             )
+        elif folder.study_id:
+            yield (
+                f"{format_code(folder.study_id)}, a study of the same comparison with the same "
+                f"agents and problems, was run before in {path} ({started}): p values don't allow "
+                "for a choice between several studies"
+            )
         else:
             yield (
                 f"the same study was run before with other seeds in {path} ({started}): p values "

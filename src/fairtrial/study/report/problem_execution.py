@@ -83,6 +83,16 @@ def run_by_problem(
     return result, (*notes, *subject_notes, *find_imbalance(sample))
 
 
+def run_slope_over_problems(sample: ComparisonSample) -> tuple[TestResult, Sequence[str]]:
+    """Test the slopes of problems in place of a mixed model with one slope for all."""
+    result, notes = run_slope_by_problem(adjust_for_covariates(sample))
+    note = (
+        "a mixed model would take the slope as the same in all problems: it is estimated in each "
+        "of them instead"
+    )
+    return result, (*notes, note)
+
+
 def _run_between_problems(
     sample: ComparisonSample, name: str, run_by_runs: RunByRuns
 ) -> tuple[TestResult, Sequence[str]]:

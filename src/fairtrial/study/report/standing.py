@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from fairtrial.core import half_width
 from fairtrial.study.ledger.claim_history import ClaimStanding
 from fairtrial.study.ledger.data_changes import DataChange
 from fairtrial.study.ledger.earlier_folders import EarlierFolder
+from fairtrial.study.report.decision_intervals import scale_interval
 from fairtrial.study.report.deviations import count_known, why_late
 from fairtrial.study.report.hypothesis_test import HypothesisTest
 from fairtrial.study.report.markdown_text import format_count
@@ -15,6 +18,10 @@ from fairtrial.study.report.run_table import RunTable
 from fairtrial.study.report.test_verdicts import TestVerdict
 
 NOT_KEPT = "the first conditions were not kept"
+WIDENED = (
+    "replicates were added after results were known: the interval is wider, so that it holds "
+    "however often that was done (a confidence sequence)"
+)
 MADE_OTHERWISE = "runs that were made before and after it are mixed"
 
 
@@ -81,6 +88,8 @@ def _apply_standing(
     if not reasons or test.verdict in (TestVerdict.EXPLORATORY, TestVerdict.NOT_TESTED):
         return test
     verdict_without, comparison = _compare_verdicts(test.verdict, standing, original, never_made)
+    if any(change.kind == "replicates" for change in standing.data):
+        test = _widen_intervals(test)
     return replace(
         test,
         verdict=TestVerdict.EXPLORATORY,
@@ -88,6 +97,35 @@ def _apply_standing(
         verdict_with=test.verdict,
         verdict_without=verdict_without,
         without_changes=comparison,
+    )
+
+
+def _widen_intervals(test: HypothesisTest) -> HypothesisTest:
+    """Return a test with intervals that hold however often replicates were added.
+
+    They are those of a confidence sequence.
+    """
+    from scipy import special
+
+    if test.estimate is None or test.look is not None:
+        return test
+    runs = sum(group.n for group in test.groups)
+    is_t = test.statistic_name in ("t", "F") and bool(test.df)
+    df = max(1.0, test.df[-1] if is_t else float(runs - 2))
+    count, alpha = math.floor(df) + 1, 1 - test.confidence
+    reach = half_width(count, alpha) * math.sqrt(count)
+    two_sided, one_sided = (
+        float(reach / -special.stdtrit(df, tail)) for tail in (alpha / 2, alpha)
+    )
+    bound = test.bound
+    if bound is not None:
+        bound = test.estimate + one_sided * (bound - test.estimate)
+    return replace(
+        test,
+        interval=scale_interval(test.interval, test.estimate, two_sided),
+        bounds=scale_interval(test.bounds, test.estimate, two_sided),
+        bound=bound if bound is None or math.isfinite(bound) else None,
+        notes=(*test.notes, WIDENED) if test.interval else test.notes,
     )
 
 

@@ -35,7 +35,12 @@ from fairtrial.study.report.problem_cells import (
     has_several_problems,
 )
 from fairtrial.study.report.problem_effects import find_problem_effects
-from fairtrial.study.report.problem_execution import run_by_problem, run_in_these_problems
+from fairtrial.study.report.problem_execution import (
+    run_by_problem,
+    run_in_these_problems,
+    run_slope_over_problems,
+)
+from fairtrial.study.report.problem_models import varies_within_problems
 from fairtrial.study.report.run_table import REPLICATE
 from fairtrial.study.report.samples import ComparisonSample
 from fairtrial.study.report.test_results import (
@@ -124,7 +129,10 @@ def run_test(sample: ComparisonSample, name: str) -> TestResult:
     repeats = ""
     if name != "mixed_effects":  # which looks for repeats itself
         sample, repeats = count_repeats_once(sample)
-    if name == "mixed_effects" or not has_several_problems(sample):
+    if _has_mixed_slope(sample, name):
+        result, notes = run_slope_over_problems(sample)
+        result = _finish(result, notes)
+    elif name == "mixed_effects" or not has_several_problems(sample):
         result = _finish(*_run_by_runs(sample, name))
     elif generalizes(sample):
         result = _finish(*run_by_problem(sample, name, _run_by_runs))
@@ -132,6 +140,15 @@ def run_test(sample: ComparisonSample, name: str) -> TestResult:
         result = _finish(*run_in_these_problems(sample, name, _run_by_runs))
     notes = (*result.notes, *([repeats] if repeats else []))
     return replace(result, notes=notes, by_problem=find_problem_effects(sample))
+
+
+def _has_mixed_slope(sample: ComparisonSample, name: str) -> bool:
+    """Return whether a mixed model would take the slopes of problems in general as equal."""
+    if name != "mixed_effects" or sample.request.comparison.shape != "slope":
+        return False
+    return (
+        has_several_problems(sample) and generalizes(sample) and varies_within_problems(sample)
+    )
 
 
 def _run_by_runs(sample: ComparisonSample, name: str) -> tuple[TestResult, Sequence[str]]:
