@@ -387,9 +387,7 @@ NESTED_GROUPS = {
         ARM,
         Factor("problem_id", levels=tuple(f"p{number:02}" for number in range(36))),
     ),
-    "constraints": (
-        Constraint("own", expression="(arm == 'plain') == (problem_id < 'p30')"),
-    ),
+    "constraints": (Constraint("own", expression="(arm == 'plain') == (problem_id < 'p30')"),),
     "problem_ids": (),
 }
 """Groups of 30 and 6 runs by plan: each group has its own problems."""

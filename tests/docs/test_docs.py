@@ -14,7 +14,7 @@ from fairtrial.study.model import factors, hypotheses as claims, study
 from fairtrial.study.report import outcome_reader
 from fairtrial.study.stats import multiplicity
 from fairtrial.study.stats.multiplicity import is_policy
-from fairtrial.study.stats.test_names import MISSING_DATA_POLICIES, NAMED_TESTS
+from fairtrial.study.stats.named_tests import MISSING_DATA_POLICIES, NAMED_TESTS
 
 ROOT = Path(__file__).parents[2]
 RECORDS = [

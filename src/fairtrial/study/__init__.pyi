@@ -114,7 +114,7 @@ from fairtrial.study.report.report_document import (
 from fairtrial.study.report.summary_section import (
     render_markdown_summary as render_markdown_summary,
 )
-from fairtrial.study.report.test_sections import (
+from fairtrial.study.report.hypothesis_sections import (
     render_significance_brief as render_significance_brief,
 )
 from fairtrial.study.runner.locking import (

@@ -23,7 +23,7 @@ from fairtrial.study import (
 )
 from fairtrial.study.hypotheses.planned_tests import planned_tests, untested_claims
 from fairtrial.study.power.proportions import assumed_rates, fisher_power
-from fairtrial.study.stats.test_names import known_tests
+from fairtrial.study.stats.named_tests import known_tests
 
 ARM = Factor("arm", levels=("plain", "fancy"))
 THREE = Factor("arm", levels=("a", "b", "c"))

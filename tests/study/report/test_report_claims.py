@@ -29,7 +29,7 @@ from fairtrial.study import (
 )
 from fairtrial.study.ledger.amendments import CHANGES_FACT, FIRST_STUDY_FACT
 from fairtrial.study.ledger.claim_history import read_claim_history
-from fairtrial.study.report.test_verdicts import TestVerdict
+from fairtrial.study.report.verdicts import TestVerdict
 
 H1 = make_claim(
     direction=HypothesisDirection.GREATER,

@@ -21,7 +21,7 @@ from fairtrial.study import (
     judge_hypotheses,
 )
 from fairtrial.study.report import format_plan, summarize_plan
-from fairtrial.study.report.test_verdicts import TestVerdict
+from fairtrial.study.report.verdicts import TestVerdict
 
 HALF = DesignSpec(kind="fractional_factorial_2level", options={"generators": ["C = AB"]})
 IV = DesignSpec(

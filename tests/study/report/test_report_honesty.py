@@ -30,9 +30,9 @@ from fairtrial.study import (
     judge_hypotheses,
     run_study,
 )
+from fairtrial.study.report.hypothesis_sections import render_tests, render_verdicts
 from fairtrial.study.report.markdown_text import format_interval, format_number, format_signed
-from fairtrial.study.report.test_sections import render_tests, render_verdicts
-from fairtrial.study.report.test_verdicts import TestVerdict
+from fairtrial.study.report.verdicts import TestVerdict
 
 GREATER, EQUIVALENT = HypothesisDirection.GREATER, HypothesisDirection.EQUIVALENT
 

@@ -35,15 +35,15 @@ from fairtrial.study import (
     hypothesis_power,
     judge_hypotheses,
 )
-from fairtrial.study.report.test_results import FollowUpComparison
-from fairtrial.study.report.test_verdicts import (
+from fairtrial.study.report.comparison_results import FollowUpComparison
+from fairtrial.study.report.verdicts import (
     TestVerdict,
     judge_difference,
     judge_equivalence,
     judge_several,
 )
 from fairtrial.study.stats.finding import Finding
-from fairtrial.study.stats.test_names import known_tests
+from fairtrial.study.stats.named_tests import known_tests
 from fairtrial.study.stats.two_groups import welch_t_test
 
 GREATER, LESS = HypothesisDirection.GREATER, HypothesisDirection.LESS

@@ -30,7 +30,7 @@ from fairtrial.study import (
     judge_hypotheses,
 )
 from fairtrial.study.report import report_facts
-from fairtrial.study.report.test_verdicts import TestVerdict
+from fairtrial.study.report.verdicts import TestVerdict
 
 HOW = ("failed", "no value", "broken")
 GREATER, LESS = HypothesisDirection.GREATER, HypothesisDirection.LESS

@@ -18,7 +18,7 @@ from fairtrial.study import (
 )
 from fairtrial.study.report.outcome_reader import OutcomeReader, find_unmeasured_outcomes
 from fairtrial.study.report.run_table import collect_run_table
-from fairtrial.study.report.test_verdicts import TestVerdict
+from fairtrial.study.report.verdicts import TestVerdict
 
 
 def evaluations(**values):

@@ -30,8 +30,8 @@ from fairtrial.study import (
     plan_runs,
 )
 from fairtrial.study.hypotheses.planned_tests import planned_tests
-from fairtrial.study.report.test_sections import render_tests, render_verdicts
-from fairtrial.study.report.test_verdicts import TestVerdict
+from fairtrial.study.report.hypothesis_sections import render_tests, render_verdicts
+from fairtrial.study.report.verdicts import TestVerdict
 
 HERE = "these_problems_only"
 EQUIVALENT = HypothesisDirection.EQUIVALENT

@@ -24,6 +24,12 @@ from fairtrial.study.stats.anova import (
 )
 from fairtrial.study.stats.finding import Finding, UntestableError, pooled_sd
 from fairtrial.study.stats.multiplicity import adjust_p
+from fairtrial.study.stats.named_tests import (
+    NAMED_TESTS,
+    find_test,
+    known_tests,
+    missing_data_policy,
+)
 from fairtrial.study.stats.proportions import (
     barnard_exact,
     chi_square,
@@ -32,12 +38,6 @@ from fairtrial.study.stats.proportions import (
     tost_proportions,
 )
 from fairtrial.study.stats.small_samples import mean_difference_test
-from fairtrial.study.stats.test_names import (
-    NAMED_TESTS,
-    find_test,
-    known_tests,
-    missing_data_policy,
-)
 from fairtrial.study.stats.two_groups import (
     mann_whitney_u,
     paired_t_test,

@@ -30,7 +30,7 @@ from fairtrial.study.model.hypotheses import (
 )
 from fairtrial.study.model.study import Study
 from fairtrial.study.stats.by_problem import MIN_PROBLEMS
-from fairtrial.study.stats.test_names import find_test
+from fairtrial.study.stats.named_tests import find_test
 
 DEFAULT_TEST = "difference_in_means"
 DEFAULT_OUTCOME = "primary_outcome"

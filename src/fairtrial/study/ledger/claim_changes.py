@@ -14,7 +14,7 @@ from fairtrial.study.ledger.fingerprint import differences
 from fairtrial.study.model.hypotheses import AnalysisPlan, Hypothesis, OutcomeSpec
 from fairtrial.study.model.study import Study
 from fairtrial.study.stats.multiplicity import policy_name
-from fairtrial.study.stats.test_names import find_test, missing_data_policy
+from fairtrial.study.stats.named_tests import find_test, missing_data_policy
 
 SECTIONS = ("hypotheses", "outcomes", "analysis_plans")
 WORDING_FIELDS = ("label", "statement")

@@ -161,9 +161,7 @@ def _overlaps(other: Study, study: Study) -> bool:
     They do if they have a factor, a problem and all compared agents in common, as far as there are
     any, and a hypothesis about the same variables and outcomes.
     """
-    names = [
-        (set(one.agents), set(one.problems) or set(one.problem_ids)) for one in (other, study)
-    ]
+    names = [(set(one.agents), set(one.problems) or set(one.problem_ids)) for one in (other, study)]
     (agents, problems), (own_agents, own_problems) = names
     has_same_agents = all(
         name in own_agents and other.agents[name] == study.agents[name] for name in agents

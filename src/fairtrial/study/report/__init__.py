@@ -6,20 +6,20 @@ From results to verdicts::
     outcome_monitor     warns of outcomes that no run measures
     run_table           all results as columns of numbers, read in one pass
     run_history         how the runs came about, from the ledger
-    test_requests       the tests that hypotheses and analysis plans request
+    comparison_requests the tests that hypotheses and analysis plans request
     samples             the runs and values that a test compares
     pairing             matched sets of runs, nuisance factors, caveats
-    test_execution      runs the requested test
+    execution           runs the requested test
     model_execution, model_tests, follow_up_tests   parts of that
-    test_results        the result of a test
-    test_verdicts       from p values and intervals to a verdict
+    comparison_results  the result of a test
+    verdicts            from p values and intervals to a verdict
     hypothesis_testing  all of this for a study: `judge_hypotheses`
     hypothesis_test     the record of one test, with its verdict
 
 From verdicts to Markdown::
 
     markdown_text       escaping, tables and numbers
-    test_sections, summary_section, methods_section, deviations, codebook   parts of a report
+    hypothesis_sections, summary_section, methods_section, deviations, codebook   parts of a report
     report_document     the complete report
     study_reports       the report of the study in a folder
     stale_files         whether a written report is out of date

@@ -26,8 +26,8 @@ from fairtrial.study.model.factors import FactorKind
 from fairtrial.study.report.hypothesis_test import HypothesisTest
 from fairtrial.study.report.pairing import match_runs, nuisance_factors
 from fairtrial.study.report.samples import ComparisonSample
-from fairtrial.study.report.test_verdicts import TestVerdict
-from fairtrial.study.stats.test_names import find_test
+from fairtrial.study.report.verdicts import TestVerdict
+from fairtrial.study.stats.named_tests import find_test
 
 if TYPE_CHECKING:
     from fairtrial.study.design.effect_correlations import Matrix

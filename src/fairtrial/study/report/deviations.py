@@ -12,7 +12,7 @@ from fairtrial.study.model.runs import RunStatus
 from fairtrial.study.report.hypothesis_test import HypothesisTest
 from fairtrial.study.report.markdown_text import escape_markdown, format_code, format_count
 from fairtrial.study.report.run_table import RunTable
-from fairtrial.study.report.test_verdicts import TestVerdict
+from fairtrial.study.report.verdicts import TestVerdict
 
 MAX_CHANGES = 20
 ENDINGS = {

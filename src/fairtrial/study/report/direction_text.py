@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from fairtrial.study.power.hypothesis_power import ALPHA
+from fairtrial.study.report.comparison_results import name_levels
 from fairtrial.study.report.hypothesis_test import HypothesisTest
 from fairtrial.study.report.markdown_text import format_number
-from fairtrial.study.report.test_results import name_levels
-from fairtrial.study.report.test_verdicts import IN_THE_MEAN
+from fairtrial.study.report.verdicts import IN_THE_MEAN
 
 MEDIAN = "median"
 EQUIVALENCE = "TOST"

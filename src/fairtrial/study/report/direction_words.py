@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairtrial.study.report.test_requests import TestRequest
-from fairtrial.study.report.test_results import TestResult
+from fairtrial.study.report.comparison_requests import TestRequest
+from fairtrial.study.report.comparison_results import TestResult
 
 MINUS = " − "
 

@@ -12,6 +12,13 @@ from typing import TYPE_CHECKING
 
 from fairtrial.study.hypotheses.planned_tests import DEFAULT_TEST
 from fairtrial.study.hypotheses.problem_units import RANK_TESTS, RATE_TESTS
+from fairtrial.study.report.comparison_results import (
+    FollowUpComparison,
+    TestResult,
+    describe_difference,
+    find_margin,
+    outcome_sd,
+)
 from fairtrial.study.report.follow_up_tests import describe_strata, equivalence_margin
 from fairtrial.study.report.problem_cells import (
     ProblemCells,
@@ -22,13 +29,6 @@ from fairtrial.study.report.problem_cells import (
 )
 from fairtrial.study.report.problem_tests import TWO_LEVEL_TESTS, is_yes_no
 from fairtrial.study.report.samples import ComparisonSample
-from fairtrial.study.report.test_results import (
-    FollowUpComparison,
-    TestResult,
-    describe_difference,
-    find_margin,
-    outcome_sd,
-)
 from fairtrial.study.stats.finding import Finding, UntestableError, pooled_sd
 from fairtrial.study.stats.multiplicity import adjust_p
 from fairtrial.study.stats.stratified import (

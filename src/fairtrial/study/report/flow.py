@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fairtrial.core import dump_record
+from fairtrial.study.report.comparison_requests import TestRequest
 from fairtrial.study.report.run_table import REPLICATE, RunTable
 from fairtrial.study.report.samples import (
     GroupSummary,
@@ -14,8 +15,7 @@ from fairtrial.study.report.samples import (
     match_filters,
     number_groups,
 )
-from fairtrial.study.report.test_requests import TestRequest
-from fairtrial.study.stats.test_names import missing_data_policy
+from fairtrial.study.stats.named_tests import missing_data_policy
 
 if TYPE_CHECKING:
     import numpy as np

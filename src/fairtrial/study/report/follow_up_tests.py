@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from fairtrial.study.model.hypotheses import HypothesisKind
 from fairtrial.study.power.hypothesis_power import ALPHA
+from fairtrial.study.report.comparison_requests import TestRequest
+from fairtrial.study.report.comparison_results import FollowUpComparison, Margin
 from fairtrial.study.report.decision_intervals import match_zero
 from fairtrial.study.report.pairing import match_runs, nuisance_factors
 from fairtrial.study.report.samples import ComparisonSample
-from fairtrial.study.report.test_requests import TestRequest
-from fairtrial.study.report.test_results import FollowUpComparison, Margin
 from fairtrial.study.stats.finding import Finding, Interval, UntestableError
 from fairtrial.study.stats.multiplicity import adjust_p
 from fairtrial.study.stats.proportions import (

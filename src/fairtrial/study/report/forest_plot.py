@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fairtrial.study.report.comparison_results import ProblemEffect
 from fairtrial.study.report.markdown_text import format_interval, format_number, format_signed
-from fairtrial.study.report.test_results import ProblemEffect
 from fairtrial.study.stats.finding import CONFIDENCE, Interval
 
 WIDTH = 41

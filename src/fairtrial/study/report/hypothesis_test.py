@@ -7,10 +7,10 @@ from typing import Any
 
 from fairtrial.core import dump_record
 from fairtrial.study.ledger.claim_changes import ClaimRole
+from fairtrial.study.report.comparison_results import FollowUpComparison, ProblemEffect
 from fairtrial.study.report.losses import LossAssessment
 from fairtrial.study.report.samples import GroupSummary
-from fairtrial.study.report.test_results import FollowUpComparison, ProblemEffect
-from fairtrial.study.report.test_verdicts import TestVerdict
+from fairtrial.study.report.verdicts import TestVerdict
 from fairtrial.study.stats.finding import CONFIDENCE, Interval
 
 

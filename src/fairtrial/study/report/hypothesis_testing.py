@@ -12,7 +12,11 @@ from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.hypotheses import AnalysisPlan, Hypothesis
 from fairtrial.study.model.runs import RunResult
 from fairtrial.study.model.study import Study
+from fairtrial.study.report.claim_families import Adjustment, TestOutcome, adjust_families
+from fairtrial.study.report.comparison_requests import TestRequest, request_tests
 from fairtrial.study.report.confounding import allow_for_aliases
+from fairtrial.study.report.execution import run_test
+from fairtrial.study.report.hypothesis_records import make_record, mark_exploratory, set_intervals
 from fairtrial.study.report.hypothesis_test import HypothesisTest
 from fairtrial.study.report.look_levels import LookLevel, adjust_at_look, find_look_level
 from fairtrial.study.report.losses import (
@@ -27,13 +31,9 @@ from fairtrial.study.report.run_table import RunTable, collect_run_table
 from fairtrial.study.report.samples import select_sample
 from fairtrial.study.report.sequential_testing import run_at_looks
 from fairtrial.study.report.standing import apply_standings
-from fairtrial.study.report.test_execution import run_test
-from fairtrial.study.report.test_families import Adjustment, TestOutcome, adjust_families
-from fairtrial.study.report.test_records import make_record, mark_exploratory, set_intervals
-from fairtrial.study.report.test_requests import TestRequest, request_tests
-from fairtrial.study.report.test_verdicts import judge
+from fairtrial.study.report.verdicts import judge
 from fairtrial.study.stats.finding import UntestableError, suppress_warnings
-from fairtrial.study.stats.test_names import find_test, suggest_test
+from fairtrial.study.stats.named_tests import find_test, suggest_test
 
 Adjust = Callable[[Sequence[TestOutcome]], list[Adjustment | None]]
 """Adjusts the p values of tests for the number of tests, or of planned looks."""

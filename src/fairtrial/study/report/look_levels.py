@@ -21,9 +21,9 @@ from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.hypotheses import AnalysisPlan
 from fairtrial.study.model.study import Study
 from fairtrial.study.power.hypothesis_power import ALPHA
-from fairtrial.study.report.test_families import Adjustment, TestOutcome
-from fairtrial.study.report.test_requests import TestRequest
-from fairtrial.study.report.test_results import FollowUpComparison, TestResult
+from fairtrial.study.report.claim_families import Adjustment, TestOutcome
+from fairtrial.study.report.comparison_requests import TestRequest
+from fairtrial.study.report.comparison_results import FollowUpComparison, TestResult
 from fairtrial.study.stats.finding import Finding
 from fairtrial.study.stats.multiplicity import is_policy, policy_name
 

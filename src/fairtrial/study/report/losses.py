@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from fairtrial.study.power.hypothesis_power import ALPHA
+from fairtrial.study.report.comparison_requests import TestRequest
+from fairtrial.study.report.comparison_results import TestResult
 from fairtrial.study.report.lost_runs import ArmLosses, LostRuns, compare_losses
 from fairtrial.study.report.run_table import RunTable
 from fairtrial.study.report.samples import GroupSummary
-from fairtrial.study.report.test_requests import TestRequest
-from fairtrial.study.report.test_results import TestResult
-from fairtrial.study.report.test_verdicts import TestVerdict, VerdictWithReason
+from fairtrial.study.report.verdicts import TestVerdict, VerdictWithReason
 from fairtrial.study.stats.finding import Finding
 
 MAX_SHOWN = 6

@@ -10,8 +10,8 @@ from fairtrial.study.hypotheses.outcome_types import BINARY_TYPES
 from fairtrial.study.report.flow import GroupedRuns, group_runs
 from fairtrial.study.report.run_table import RunTable
 from fairtrial.study.report.samples import ComparisonSample
+from fairtrial.study.stats.named_tests import missing_data_policy
 from fairtrial.study.stats.proportions import is_binary
-from fairtrial.study.stats.test_names import missing_data_policy
 
 if TYPE_CHECKING:
     from fairtrial.study.stats.finding import Codes, Values

@@ -19,7 +19,7 @@ from fairtrial.study.report.markdown_text import (
     format_table,
 )
 from fairtrial.study.report.run_table import RunTable
-from fairtrial.study.stats.test_names import find_test
+from fairtrial.study.stats.named_tests import find_test
 
 MAX_NAMES = 12
 PLUGIN_DESIGN = "a design of a plug-in"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairtrial.study.hypotheses.planned_tests import DEFAULT_TEST
+from fairtrial.study.report.comparison_results import TestResult, describe_difference, find_margin
 from fairtrial.study.report.follow_up_tests import (
     compare_pairs,
     describe_strata,
@@ -24,7 +25,6 @@ from fairtrial.study.report.model_tests import (
 )
 from fairtrial.study.report.pairing import find_caveats
 from fairtrial.study.report.samples import ComparisonSample
-from fairtrial.study.report.test_results import TestResult, describe_difference, find_margin
 from fairtrial.study.stats.finding import UntestableError, pooled_sd
 from fairtrial.study.stats.linear import correlation, fit_slope
 from fairtrial.study.stats.two_groups import welch_t_test

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from fairtrial.study.report.comparison_results import ProblemEffect
 from fairtrial.study.report.model_tests import level_range, numeric_levels
 from fairtrial.study.report.problem_cells import has_several_problems, problem_codes
 from fairtrial.study.report.samples import ComparisonSample
-from fairtrial.study.report.test_results import ProblemEffect
 from fairtrial.study.stats.finding import CONFIDENCE, Interval, UntestableError, sample_sd
 from fairtrial.study.stats.linear import fit_slope
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from fairtrial.study.hypotheses.planned_tests import DEFAULT_TEST
 from fairtrial.study.hypotheses.problem_units import BETWEEN_PROBLEMS
+from fairtrial.study.report.comparison_results import TestResult
 from fairtrial.study.report.fixed_problem_tests import (
     STRATIFIED_TESTS,
     has_replicates,
@@ -44,7 +45,6 @@ from fairtrial.study.report.problem_tests import (
 )
 from fairtrial.study.report.samples import ComparisonSample
 from fairtrial.study.report.subject_tests import require_subjects
-from fairtrial.study.report.test_results import TestResult
 from fairtrial.study.stats.by_problem import check_problem_count
 from fairtrial.study.stats.finding import UntestableError, check_group_sizes, sample_sd
 

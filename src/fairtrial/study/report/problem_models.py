@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fairtrial.study.report.comparison_results import TestResult, find_margin
 from fairtrial.study.report.follow_up_tests import Compare, two_group_test
 from fairtrial.study.report.model_tests import level_range, numeric_levels
 from fairtrial.study.report.problem_cells import (
@@ -20,7 +21,6 @@ from fairtrial.study.report.problem_cells import (
 )
 from fairtrial.study.report.problem_tests import contrast_test
 from fairtrial.study.report.samples import ComparisonSample
-from fairtrial.study.report.test_results import TestResult, find_margin
 from fairtrial.study.stats.anova import classic_anova, welch_anova
 from fairtrial.study.stats.by_problem import check_problem_count, problem_t_test
 from fairtrial.study.stats.finding import (

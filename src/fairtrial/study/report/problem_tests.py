@@ -12,6 +12,14 @@ from typing import TYPE_CHECKING
 from fairtrial.study.hypotheses.outcome_types import BINARY_TYPES
 from fairtrial.study.hypotheses.planned_tests import DEFAULT_TEST
 from fairtrial.study.hypotheses.problem_units import RANK_TESTS, RATE_TESTS
+from fairtrial.study.report.comparison_results import (
+    FollowUpComparison,
+    Margin,
+    TestResult,
+    describe_difference,
+    find_margin,
+    outcome_sd,
+)
 from fairtrial.study.report.follow_up_tests import (
     Compare,
     TitledComparisons,
@@ -26,14 +34,6 @@ from fairtrial.study.report.problem_cells import (
     problem_notes,
 )
 from fairtrial.study.report.samples import ComparisonSample
-from fairtrial.study.report.test_results import (
-    FollowUpComparison,
-    Margin,
-    TestResult,
-    describe_difference,
-    find_margin,
-    outcome_sd,
-)
 from fairtrial.study.stats.anova import friedman_test
 from fairtrial.study.stats.by_problem import (
     MIN_PROBLEMS,

@@ -14,6 +14,7 @@ from fairtrial.study.power.hypothesis_power import ALPHA
 from fairtrial.study.report.codebook import codebook_text
 from fairtrial.study.report.deviations import deviation_lines
 from fairtrial.study.report.flow import trace_study
+from fairtrial.study.report.hypothesis_sections import render_tests
 from fairtrial.study.report.hypothesis_testing import judge_table
 from fairtrial.study.report.looks_section import looks_facts, looks_text
 from fairtrial.study.report.markdown_text import escape_markdown, format_list
@@ -22,7 +23,6 @@ from fairtrial.study.report.run_table import collect_run_table
 from fairtrial.study.report.sensitivity import compare_analyses
 from fairtrial.study.report.sensitivity_section import render_sensitivity
 from fairtrial.study.report.summary_section import choose_outcomes, summary_text
-from fairtrial.study.report.test_sections import render_tests
 
 VERDICT_GUIDE = (
     f"How to read the verdicts. *Supported*: the claimed effect was found (p below {ALPHA:g}, "

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fairtrial.core import canonical_json, did_you_mean, is_scalar, scalar_text
+from fairtrial.study.report.comparison_requests import TestRequest
 from fairtrial.study.report.run_table import REPLICATE, RunTable
-from fairtrial.study.report.test_requests import TestRequest
 from fairtrial.study.stats.finding import UntestableError, finite, sample_sd
-from fairtrial.study.stats.test_names import MISSING_DATA_POLICIES, missing_data_policy
+from fairtrial.study.stats.named_tests import MISSING_DATA_POLICIES, missing_data_policy
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,20 +13,20 @@ from typing import Any
 from fairtrial.core import dump_record
 from fairtrial.study.design.runs import PROBLEM_FACTORS
 from fairtrial.study.hypotheses.planned_tests import DEFAULT_TEST
+from fairtrial.study.report.comparison_requests import TestRequest, request_tests
+from fairtrial.study.report.comparison_results import TestResult, describe_difference, find_margin
+from fairtrial.study.report.execution import run_test
 from fairtrial.study.report.follow_up_tests import two_group_test
 from fairtrial.study.report.hypothesis_test import HypothesisTest
 from fairtrial.study.report.look_levels import scale_p
 from fairtrial.study.report.pairing import nuisance_factors, replicate_is_subject
 from fairtrial.study.report.run_table import RunTable
 from fairtrial.study.report.samples import ComparisonSample, select_sample
-from fairtrial.study.report.test_execution import run_test
-from fairtrial.study.report.test_requests import TestRequest, request_tests
-from fairtrial.study.report.test_results import TestResult, describe_difference, find_margin
-from fairtrial.study.report.test_verdicts import TestVerdict, judge
+from fairtrial.study.report.verdicts import TestVerdict, judge
 from fairtrial.study.stats.finding import Interval, UntestableError, pooled_sd, suppress_warnings
 from fairtrial.study.stats.multiplicity import adjust_p
+from fairtrial.study.stats.named_tests import missing_data_policy
 from fairtrial.study.stats.proportions import is_binary
-from fairtrial.study.stats.test_names import missing_data_policy
 from fairtrial.study.stats.two_groups import welch_t_test
 
 MAX_MODEL_RUNS = 2_000

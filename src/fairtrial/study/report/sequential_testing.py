@@ -12,7 +12,7 @@ from fairtrial.study.model.hypotheses import AnalysisPlan, Hypothesis
 from fairtrial.study.report.hypothesis_test import HypothesisTest
 from fairtrial.study.report.look_levels import LookLevel, find_look_claims, find_look_level
 from fairtrial.study.report.run_table import RunTable
-from fairtrial.study.report.test_verdicts import TestVerdict
+from fairtrial.study.report.verdicts import TestVerdict
 
 REPEATED_NOTE = (
     "the interval is a repeated confidence interval: it holds at all planned looks at once, and so "

@@ -15,7 +15,7 @@ from fairtrial.study.report.deviations import count_known, why_late
 from fairtrial.study.report.hypothesis_test import HypothesisTest
 from fairtrial.study.report.markdown_text import format_count
 from fairtrial.study.report.run_table import RunTable
-from fairtrial.study.report.test_verdicts import TestVerdict
+from fairtrial.study.report.verdicts import TestVerdict
 
 NOT_KEPT = "the first conditions were not kept"
 WIDENED = (

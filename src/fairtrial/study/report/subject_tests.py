@@ -10,11 +10,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fairtrial.study.design.runs import SUBJECT
+from fairtrial.study.report.comparison_results import TestResult
 from fairtrial.study.report.pairing import replicate_is_subject
 from fairtrial.study.report.problem_tests import contrast_test
 from fairtrial.study.report.run_table import REPLICATE
 from fairtrial.study.report.samples import ComparisonSample
-from fairtrial.study.report.test_results import TestResult
 from fairtrial.study.stats.by_problem import MIN_PROBLEMS
 from fairtrial.study.stats.finding import UntestableError
 

@@ -16,6 +16,7 @@ from fairtrial.study.model.study import Study
 from fairtrial.study.report.deviations import amendment_lines, standing_text
 from fairtrial.study.report.flow import trace_study
 from fairtrial.study.report.flow_section import study_flow_table
+from fairtrial.study.report.hypothesis_sections import render_verdicts
 from fairtrial.study.report.hypothesis_test import HypothesisTest
 from fairtrial.study.report.hypothesis_testing import judge_table
 from fairtrial.study.report.markdown_text import (
@@ -27,7 +28,6 @@ from fairtrial.study.report.markdown_text import (
     format_table,
 )
 from fairtrial.study.report.run_table import RunTable, collect_run_table
-from fairtrial.study.report.test_sections import render_verdicts
 from fairtrial.study.tables.primary_outcome import PRIMARY
 
 if TYPE_CHECKING:

@@ -90,9 +90,7 @@ def sign_flip_power(
         The power, or None for fewer than three problems.
     """
     if problems > MAX_SIGN_FLIP_PROBLEMS or test == "equivalence":
-        return problem_power(
-            effect, variance, problems, alpha=alpha, test=test, is_corrected=False
-        )
+        return problem_power(effect, variance, problems, alpha=alpha, test=test, is_corrected=False)
     check_arguments(effect, alpha)
     if problems < MIN_PROBLEMS:
         return None

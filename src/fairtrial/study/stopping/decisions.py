@@ -20,7 +20,7 @@ from fairtrial.study.report.hypothesis_testing import judge_at_look
 from fairtrial.study.report.look_levels import ANYTIME
 from fairtrial.study.report.run_table import RunTable
 from fairtrial.study.report.sequential_testing import get_key
-from fairtrial.study.report.test_verdicts import TestVerdict
+from fairtrial.study.report.verdicts import TestVerdict
 from fairtrial.study.stats.finding import finite_interval
 from fairtrial.study.stats.power import TARGET_POWER
 

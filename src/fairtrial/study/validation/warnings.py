@@ -18,7 +18,7 @@ from fairtrial.study.model.hypotheses import (
 from fairtrial.study.model.study import Study
 from fairtrial.study.power.hypothesis_power import ALPHA
 from fairtrial.study.stats.multiplicity import is_policy, policy_name
-from fairtrial.study.stats.test_names import (
+from fairtrial.study.stats.named_tests import (
     MISSING_DATA_POLICIES,
     find_test,
     missing_data_policy,

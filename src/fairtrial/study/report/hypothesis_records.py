@@ -6,18 +6,18 @@ from dataclasses import replace
 
 from fairtrial.study.hypotheses.averages import describe_averages
 from fairtrial.study.model.hypotheses import HypothesisKind
+from fairtrial.study.report.claim_families import TestOutcome, find_policy
+from fairtrial.study.report.comparison_requests import TestRequest
+from fairtrial.study.report.comparison_results import TestResult
 from fairtrial.study.report.decision_intervals import find_intervals
 from fairtrial.study.report.flow import count_flow
 from fairtrial.study.report.follow_up_tests import STRATA_TITLE
 from fairtrial.study.report.hypothesis_test import HypothesisTest
 from fairtrial.study.report.losses import imbalance_notes
 from fairtrial.study.report.samples import ComparisonSample
-from fairtrial.study.report.test_families import TestOutcome, find_policy
-from fairtrial.study.report.test_requests import TestRequest
-from fairtrial.study.report.test_results import TestResult
-from fairtrial.study.report.test_verdicts import TestVerdict
+from fairtrial.study.report.verdicts import TestVerdict
 from fairtrial.study.stats.assumptions import mean_notes, rank_notes
-from fairtrial.study.stats.test_names import find_test
+from fairtrial.study.stats.named_tests import find_test
 
 MIN_VALUES = 2
 """Fewer values of a group have no spread."""

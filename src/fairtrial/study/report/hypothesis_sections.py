@@ -21,7 +21,7 @@ from fairtrial.study.report.markdown_text import (
     format_signed,
     format_table,
 )
-from fairtrial.study.report.test_verdicts import IN_THE_MEAN, TestVerdict
+from fairtrial.study.report.verdicts import IN_THE_MEAN, TestVerdict
 
 MEDIAN = "median"
 PROBLEM_UNIT = " problems × "

@@ -9,6 +9,12 @@ from typing import TYPE_CHECKING
 from fairtrial.study.hypotheses.outcome_types import BINARY_TYPES
 from fairtrial.study.hypotheses.planned_tests import DEFAULT_TEST
 from fairtrial.study.model.study import Study
+from fairtrial.study.report.comparison_results import (
+    FollowUpComparison,
+    TestResult,
+    describe_difference,
+    find_margin,
+)
 from fairtrial.study.report.follow_up_tests import (
     check_averaged_replicates,
     compare_pairs,
@@ -43,12 +49,6 @@ from fairtrial.study.report.problem_execution import (
 from fairtrial.study.report.problem_models import varies_within_problems
 from fairtrial.study.report.run_table import REPLICATE
 from fairtrial.study.report.samples import ComparisonSample
-from fairtrial.study.report.test_results import (
-    FollowUpComparison,
-    TestResult,
-    describe_difference,
-    find_margin,
-)
 from fairtrial.study.stats.anova import (
     classic_anova,
     friedman_test,
@@ -117,7 +117,7 @@ def run_test(sample: ComparisonSample, name: str) -> TestResult:
     The unit is the problem if there are several and the plan generalizes to problems; else tests
     are made within problems, or with runs as units if there is one problem.
 
-    name: canonical name of the test (`fairtrial.study.stats.test_names`)
+    name: canonical name of the test (`fairtrial.study.stats.named_tests`)
 
     Raises `UntestableError` if the sample doesn't allow this test.
     """
@@ -146,9 +146,7 @@ def _has_mixed_slope(sample: ComparisonSample, name: str) -> bool:
     """Return whether a mixed model would take the slopes of problems in general as equal."""
     if name != "mixed_effects" or sample.request.comparison.shape != "slope":
         return False
-    return (
-        has_several_problems(sample) and generalizes(sample) and varies_within_problems(sample)
-    )
+    return has_several_problems(sample) and generalizes(sample) and varies_within_problems(sample)
 
 
 def _run_by_runs(sample: ComparisonSample, name: str) -> tuple[TestResult, Sequence[str]]:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from fairtrial.study.hypotheses.outcome_types import is_binary_outcome
 from fairtrial.study.power.proportions import EVEN_SD
+from fairtrial.study.report.comparison_requests import TestRequest
 from fairtrial.study.report.samples import ComparisonSample
-from fairtrial.study.report.test_requests import TestRequest
 from fairtrial.study.stats.finding import CONFIDENCE, Finding, Interval, rescale_interval
-from fairtrial.study.stats.test_names import missing_data_policy
+from fairtrial.study.stats.named_tests import missing_data_policy
 
 MIN_SD_DF = 4
 """Fewer degrees of freedom than this give no usable standard deviation of an outcome."""

@@ -21,13 +21,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from fairtrial.study.power.hypothesis_power import ALPHA
+from fairtrial.study.report.comparison_requests import TestRequest
+from fairtrial.study.report.comparison_results import FollowUpComparison, TestResult
 from fairtrial.study.report.direction_words import (
     ANY_DIRECTION,
     DirectionWords,
     describe_directions,
 )
-from fairtrial.study.report.test_requests import TestRequest
-from fairtrial.study.report.test_results import FollowUpComparison, TestResult
 from fairtrial.study.stats.finding import Alternative, Finding, Interval
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from fairtrial.study.model.hypotheses import AnalysisPlan, HypothesisKind
 from fairtrial.study.power.hypothesis_power import ALPHA
+from fairtrial.study.report.comparison_requests import TestRequest
+from fairtrial.study.report.comparison_results import TestResult
 from fairtrial.study.report.samples import ComparisonSample
-from fairtrial.study.report.test_requests import TestRequest
-from fairtrial.study.report.test_results import TestResult
 from fairtrial.study.stats.multiplicity import (
     adjust_p,
     interval_error_rate,
