@@ -70,7 +70,7 @@ def test_a_factor_aliased_with_a_real_interaction_is_not_simply_supported():
     tool = tests["tool"]
     assert tool.verdict is TestVerdict.SUPPORTED_OR_ALIAS
     assert tool.why.startswith(
-        "supported, or model × prompt is: the design can't tell them apart (hi is higher than lo"
+        "supported, or model × prompt is: the design can't tell them apart; hi is higher than lo"
     )
     assert tool.aliases == ("model × prompt",)
     assert tests["model"].verdict is TestVerdict.INCONCLUSIVE

@@ -136,7 +136,8 @@ def test_a_contrast_does_not_reverse_a_moderator_with_levels_of_the_same_names(n
         return 2.0 * helps + rng.gauss(0, 1)
 
     test = judge("difference_in_means", value, claim, factors=factors, **ONE_PROBLEM)
-    assert test.difference == f"(on − off at {names[1]}) − (the same at {names[0]})"
+    expected = f"(arm on − arm off at mod {names[1]}) − (the same at mod {names[0]})"
+    assert test.difference == expected
     assert test.verdict is TestVerdict.SUPPORTED
 
 

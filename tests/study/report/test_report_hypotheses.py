@@ -102,7 +102,7 @@ def test_a_contrast_determines_the_sign_and_may_use_values():
         hypotheses=(make_claim(contrast=Contrast(left="1", right="high"), direction=LESS),),
     )
     test = judge_one(study, lambda s, c, rng: level(c) + rng.gauss(0, 0.1))
-    assert test.difference == "low − high"
+    assert test.difference == "arm low − arm high"
     assert test.estimate == pytest.approx(-2, abs=0.2)
     assert [group.name for group in test.groups] == ["low", "high"]
     assert test.verdict is TestVerdict.SUPPORTED

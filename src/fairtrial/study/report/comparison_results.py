@@ -15,6 +15,29 @@ from fairtrial.study.stats.named_tests import missing_data_policy
 MIN_SD_DF = 4
 """Fewer degrees of freedom than this give no usable standard deviation of an outcome."""
 
+VAGUE_LEVELS = frozenset(
+    [
+        "true",
+        "false",
+        "high",
+        "low",
+        "on",
+        "off",
+        "yes",
+        "no",
+        "with",
+        "without",
+        "more",
+        "less",
+        "none",
+        "small",
+        "large",
+        "short",
+        "long",
+    ]
+)
+"""Levels that are named together with their factor."""
+
 
 @dataclass(frozen=True, slots=True)
 class Margin:
@@ -155,14 +178,30 @@ def describe_difference(sample: ComparisonSample) -> str:
     return f"{first} − {second}"
 
 
+def describe_interaction(request: TestRequest) -> str:
+    """Describe the difference of two differences: `(a − b at x) − (the same at y)`."""
+    (first, second), columns = name_cells(request)
+    return f"({first} − {second} at {columns[0]}) − (the same at {columns[1]})"
+
+
+def name_cells(request: TestRequest) -> tuple[list[str], list[str]]:
+    """Return the names of the levels of both variables of an interaction."""
+    names = request.comparison.variables
+    rows, columns = (
+        name_levels(names[index : index + 1], request.levels(index)) for index in (0, 1)
+    )
+    return rows, columns
+
+
 def name_levels(variables: Sequence[str], levels: Sequence[str]) -> list[str]:
     """Return the names of levels for use in a sentence.
 
-    Numbers, true and false get the name of their variable, or the last part of a dotted one, so
-    that a difference doesn't look like arithmetic.
+    Numbers and words that say nothing by themselves, such as true or high, get the name of their
+    variable, or the last part of a dotted one: a difference of numbers would look like arithmetic,
+    and `high is higher than low` like a matter of course.
     """
     if len(variables) == 1 and all(
-        _is_number(level) or level in ("true", "false") for level in levels
+        _is_number(level) or level.lower() in VAGUE_LEVELS for level in levels
     ):
         variable = variables[0].rpartition(".")[2]
         return [f"{variable} {level}" for level in levels]

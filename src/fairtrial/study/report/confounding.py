@@ -217,7 +217,7 @@ def allow_for_aliases(test: HypothesisTest, sample: ComparisonSample) -> Hypothe
             text = f"supported, unless {names} offsets a difference: {apart}"
         if verdict is TestVerdict.SUPPORTED:
             verdict = TestVerdict.SUPPORTED_OR_ALIAS
-        return replace(test, verdict=verdict, why=f"{text} ({test.why})")
+        return replace(test, verdict=verdict, why=f"{text}; {test.why}")
     if verdict is TestVerdict.CONTRADICTED:
         return replace(test, why=f"{test.why}, or {names} is the cause: {apart}")
     if verdict is TestVerdict.NOT_SUPPORTED:

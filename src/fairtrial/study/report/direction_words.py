@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fairtrial.study.report.comparison_requests import TestRequest
-from fairtrial.study.report.comparison_results import TestResult
+from fairtrial.study.report.comparison_results import TestResult, name_cells
 
 MINUS = " − "
 
@@ -29,7 +29,7 @@ def describe_directions(request: TestRequest, result: TestResult) -> DirectionWo
     """Return what the difference of a test means in words."""
     comparison = request.comparison
     if comparison.shape == "interaction" and not result.is_omnibus:
-        rows, columns = request.levels(0), request.levels(1)
+        rows, columns = name_cells(request)
         effect = f"{rows[0]}{MINUS}{rows[1]}"
         return DirectionWords(
             f"{effect} is larger at {columns[0]} than at {columns[1]}",

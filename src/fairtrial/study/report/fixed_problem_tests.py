@@ -94,7 +94,7 @@ def run_within_problems(sample: ComparisonSample, name: str) -> tuple[TestResult
             bounds=finding.bounds,
         )
 
-    unit = f"run; {describe_unit(cells, cells.complete)}, compared within problems"
+    unit = f"{describe_unit(cells, cells.complete)}, compared within problems"
     notes = problem_notes(0, int((~cells.complete).sum()))
     if count == 2:
         title, details = describe_strata(sample)

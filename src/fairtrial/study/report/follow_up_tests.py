@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from fairtrial.study.model.hypotheses import HypothesisKind
 from fairtrial.study.power.hypothesis_power import ALPHA
 from fairtrial.study.report.comparison_requests import TestRequest
-from fairtrial.study.report.comparison_results import FollowUpComparison, Margin
+from fairtrial.study.report.comparison_results import FollowUpComparison, Margin, name_cells
 from fairtrial.study.report.decision_intervals import match_zero
 from fairtrial.study.report.pairing import match_runs, nuisance_factors
 from fairtrial.study.report.samples import ComparisonSample
@@ -145,7 +145,7 @@ def _holm(p_values: Sequence[float | None]) -> list[float | None]:
 
 def simple_effects(sample: ComparisonSample) -> TitledComparisons:
     """Compare two levels at each level of a moderator."""
-    rows, columns = sample.request.levels(0), sample.request.levels(1)
+    rows, columns = name_cells(sample.request)
     if len(rows) != 2:
         return "", ()
     comparisons = [

@@ -8,7 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairtrial.study.hypotheses.planned_tests import DEFAULT_TEST
-from fairtrial.study.report.comparison_results import TestResult, describe_difference, find_margin
+from fairtrial.study.report.comparison_results import (
+    TestResult,
+    describe_difference,
+    describe_interaction,
+    find_margin,
+)
 from fairtrial.study.report.follow_up_tests import (
     compare_pairs,
     describe_strata,
@@ -109,11 +114,15 @@ def run_interaction_test(sample: ComparisonSample, name: str) -> tuple[TestResul
     name = "factorial_anova" if name in (DEFAULT_TEST, "equivalence") else name
     margin = find_margin(request, pooled_sd(sample.values))
     finding = MODELS[name](sample, request.alternative, equivalence_margin(request, margin))
-    rows, columns = request.levels(0), request.levels(1)
     is_omnibus = len(sample.names) > 4
-    difference = f"({rows[0]} − {rows[1]} at {columns[0]}) − (the same at {columns[1]})"
     title, details = simple_effects(sample)
     result = TestResult(
-        finding, "run", "" if is_omnibus else difference, margin, title, details, is_omnibus
+        finding,
+        "run",
+        "" if is_omnibus else describe_interaction(request),
+        margin,
+        title,
+        details,
+        is_omnibus,
     )
     return result, find_caveats(sample, is_paired=False, is_mixed=name == "mixed_effects")

@@ -9,7 +9,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fairtrial.study.report.comparison_results import TestResult, find_margin
+from fairtrial.study.report.comparison_results import (
+    TestResult,
+    describe_interaction,
+    find_margin,
+)
 from fairtrial.study.report.follow_up_tests import Compare, two_group_test
 from fairtrial.study.report.model_tests import level_range, numeric_levels
 from fairtrial.study.report.problem_cells import (
@@ -167,12 +171,11 @@ def run_split_interaction(sample: ComparisonSample) -> tuple[TestResult, Sequenc
     count = sum(len(group) for group in groups)
     margin = find_margin(request, pooled_sd(sample.values))
     finding = _compare_effects(groups, two_group_test(request, welch_t_test, margin))
-    difference = f"({rows[0]} − {rows[1]} at {columns[0]}) − (the same at {columns[1]})"
     is_omnibus = len(outer) > 2
     result = TestResult(
         replace(finding, method=f"{finding.method} of the effects in {count} problems"),
         describe_unit(cells, cells.counts.sum(axis=1) > 0),
-        "" if is_omnibus else difference,
+        "" if is_omnibus else describe_interaction(request),
         margin,
         is_omnibus=is_omnibus,
     )

@@ -17,7 +17,9 @@ from fairtrial.study.report.comparison_results import (
     Margin,
     TestResult,
     describe_difference,
+    describe_interaction,
     find_margin,
+    name_cells,
     outcome_sd,
 )
 from fairtrial.study.report.follow_up_tests import (
@@ -179,12 +181,11 @@ def run_interaction_by_problem(
         finding = problem_anova(cells.means[used] @ contrasts, method)
     else:
         finding = test(interaction_contrasts(means))
-    difference = f"({rows[0]} − {rows[1]} at {columns[0]}) − (the same at {columns[1]})"
     title, details = _simple_effects(sample, means)
     result = TestResult(
         finding,
         describe_unit(cells, used),
-        "" if is_omnibus else difference,
+        "" if is_omnibus else describe_interaction(request),
         margin,
         title,
         details,
@@ -204,7 +205,7 @@ def interaction_contrasts(means: Values) -> Values:
 
 def _simple_effects(sample: ComparisonSample, means: Values) -> TitledComparisons:
     """Compare two levels at each level of a moderator, by problem."""
-    rows, columns = sample.request.levels(0), sample.request.levels(1)
+    rows, columns = name_cells(sample.request)
     if len(rows) != 2:
         return "", ()
     effects = [means[:, 0, index] - means[:, 1, index] for index in range(len(columns))]

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from fairtrial.study.stats.finding import Values
 
 ADDED = "with a correction for skewness (the larger p)"
+NOTE = (
+    "the problems' differences are skewed: some are much further out than the rest; p and interval "
+    "are those of the more cautious of two t tests, as they come and corrected for that"
+)
 MIN_VALUES = 3
 MAX_SIMULATED = 100
 """With more values the correction costs normal values almost no power."""
@@ -93,6 +97,7 @@ def correct_for_skewness(
         bounds=interval(CONFIDENCE),
         interval_by=interval,
         bounds_by=interval,
+        notes=(*finding.notes, NOTE),
     )
 
 
