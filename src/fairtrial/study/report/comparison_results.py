@@ -16,25 +16,8 @@ MIN_SD_DF = 4
 """Fewer degrees of freedom than this give no usable standard deviation of an outcome."""
 
 VAGUE_LEVELS = frozenset(
-    [
-        "true",
-        "false",
-        "high",
-        "low",
-        "on",
-        "off",
-        "yes",
-        "no",
-        "with",
-        "without",
-        "more",
-        "less",
-        "none",
-        "small",
-        "large",
-        "short",
-        "long",
-    ]
+    ("true", "false", "yes", "no", "on", "off", "with", "without", "none")
+    + ("high", "low", "more", "less", "small", "large", "short", "long")
 )
 """Levels that are named together with their factor."""
 
