@@ -98,6 +98,9 @@ from fairtrial.study.protocols import (
 from fairtrial.study.report.codebook import (
     render_codebook as render_codebook,
 )
+from fairtrial.study.report.hypothesis_sections import (
+    render_significance_brief as render_significance_brief,
+)
 from fairtrial.study.report.hypothesis_test import (
     HypothesisTest as HypothesisTest,
 )
@@ -113,9 +116,6 @@ from fairtrial.study.report.report_document import (
 )
 from fairtrial.study.report.summary_section import (
     render_markdown_summary as render_markdown_summary,
-)
-from fairtrial.study.report.hypothesis_sections import (
-    render_significance_brief as render_significance_brief,
 )
 from fairtrial.study.runner.locking import (
     lock_study as lock_study,

@@ -15,10 +15,9 @@ from fairtrial.study.stats.named_tests import missing_data_policy
 MIN_SD_DF = 4
 """Fewer degrees of freedom than this give no usable standard deviation of an outcome."""
 
-VAGUE_LEVELS = frozenset(
-    ("true", "false", "yes", "no", "on", "off", "with", "without", "none")
-    + ("high", "low", "more", "less", "small", "large", "short", "long")
-)
+SWITCHES = ("true", "false", "yes", "no", "on", "off", "with", "without", "none")
+AMOUNTS = ("high", "low", "more", "less", "small", "large", "short", "long")
+VAGUE_LEVELS = frozenset([*SWITCHES, *AMOUNTS])
 """Levels that are named together with their factor."""
 
 

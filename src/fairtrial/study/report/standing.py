@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from fairtrial.core import half_width
+from fairtrial.core import sequential
 from fairtrial.study.ledger.claim_history import ClaimStanding
 from fairtrial.study.ledger.data_changes import DataChange
 from fairtrial.study.ledger.earlier_folders import EarlierFolder
@@ -113,7 +113,7 @@ def _widen_intervals(test: HypothesisTest) -> HypothesisTest:
     is_t = test.statistic_name in ("t", "F") and bool(test.df)
     df = max(1.0, test.df[-1] if is_t else float(runs - 2))
     count, alpha = math.floor(df) + 1, 1 - test.confidence
-    reach = half_width(count, alpha) * math.sqrt(count)
+    reach = sequential.half_width(count, alpha) * math.sqrt(count)
     two_sided, one_sided = (
         float(reach / -special.stdtrit(df, tail)) for tail in (alpha / 2, alpha)
     )
