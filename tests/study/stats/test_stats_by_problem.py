@@ -158,7 +158,7 @@ def test_the_correction_for_skewness_only_makes_a_test_more_cautious(side):
     finding = problem_t_test(row, side)
     low, high = plain.confidence_interval() if side == "two-sided" else (-np.inf, np.inf)
     assert finding.p >= plain.pvalue
-    assert "with a correction for skewness" in finding.method
+    assert "corrected for skewness" in finding.method
     if side == "two-sided":
         assert finding.interval[0] <= low < high < finding.interval[1]
 

@@ -22,7 +22,7 @@ from fairtrial.study.stats.finding import CONFIDENCE, Alternative, Finding, Inte
 if TYPE_CHECKING:
     from fairtrial.study.stats.finding import Values
 
-ADDED = "with a correction for skewness (the larger p)"
+ADDED = "corrected for skewness"
 NOTE = (
     "the problems' differences are skewed: some are much further out than the rest; p and interval "
     "are those of the more cautious of two t tests, as they come and corrected for that"
