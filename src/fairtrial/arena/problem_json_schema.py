@@ -100,6 +100,7 @@ _DEPENDENCIES: dict[type[Any], json_schema.Schema] = {
                     "dict_order": _STRICT,
                     "array_layout": _STRICT,
                     "aliasing": _STRICT,
+                    "process_state": _STRICT,
                 },
             },
             {

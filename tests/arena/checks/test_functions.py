@@ -353,9 +353,45 @@ def test_exceeded_limits_are_reported(slots, prepared):
         "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)",
     ],
 )
-def test_odd_but_right_code_still_gets_a_right_answer(slots, prepared, body):
+def test_odd_but_right_code_still_gets_a_right_answer(slots, body):
     tools = f"def sort(items, reverse=False):\n    {body}\n    {RIGHT}\n"
+    prepared = slots.prepare(process_state="any")
     assert slots.judge(prepared, tools=tools).rejection is None
+
+
+@pytest.mark.parametrize(
+    ("body", "setting"),
+    [
+        ("import gc; gc.disable()", "garbage collector"),
+        ("import os; os.chdir('/')", "working folder"),
+        ("import os; os.environ['TZ'] = 'UTC'", "environment variable TZ"),
+        ("import sys; sys.setrecursionlimit(500)", "recursion limit"),
+        ("import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)", "handler of SIGTERM"),
+        ("import builtins; builtins.sum = max", "builtins.sum"),
+        ("import time; time.sleep = print", "time.sleep"),
+    ],
+)
+def test_a_candidate_that_changes_its_callers_process_is_rejected(slots, prepared, body, setting):
+    tools = f"def sort(items, reverse=False):\n    {body}\n    {RIGHT}\n"
+    rejection = slots.judge(prepared, tools=tools).rejection
+    assert rejection.reason == Reason.DIFFERENT
+    assert f"the base doesn't: {setting}; `process_state: any`" in rejection.message
+
+
+def test_settings_that_are_restored_or_that_the_base_changes_too_are_no_offense(prepare):
+    off = "import gc\ndef run(*args):\n    gc.disable()\n    return 1\n"
+    slots, prepared = prepare(off)
+    assert slots.judge(prepared, tools=off + "# the same\n").rejection is None
+    kept = "import gc\ndef run(*args):\n    gc.disable()\n    gc.enable()\n    return 1\n"
+    slots, prepared = prepare("def run(*args):\n    return 1\n")
+    assert slots.judge(prepared, tools=kept).rejection is None
+
+
+def test_a_coroutine_is_not_the_result_that_it_would_give(prepare):
+    slots, prepared = prepare("def run(*args):\n    return 1\n")
+    lazy = "async def run(*args):\n    return 1\n"
+    rejection = slots.judge(prepared, tools=lazy).rejection
+    assert "what the call returns should be its result, is a coroutine" in rejection.message
 
 
 def test_a_module_that_fails_is_reported_with_its_own_line(slots, prepared):
@@ -689,7 +725,8 @@ for name in ("len", "type", "id", "zip", "isinstance", "dict", "list", "any", "s
 """
 
 
-def test_what_a_candidate_replaces_by_name_does_not_change_its_report(slots, prepared):
+def test_what_a_candidate_replaces_by_name_does_not_change_its_report(slots):
+    prepared = slots.prepare(process_state="any")
     right = PATCHES + "def sort(items, reverse=False): return _sorted(items, reverse=reverse)"
     assert slots.judge(prepared, tools=right).rejection is None
     spoils = PATCHES + (

@@ -194,3 +194,69 @@ def test_calls_are_repeated_in_a_second_process(judge, aliasing):
     """
     rejection, _ = judge(SORTED, dedent(once), aliasing=aliasing)
     assert "in a second process: len(result) should be 5, is 0" in rejection.message
+
+
+COUNTER = "import collections\ndef run(items): return collections.Counter(items)"
+POINT = """
+import dataclasses
+@dataclasses.dataclass
+class Point:
+    total: int
+_memo = {}
+def run(items):
+    return MADE
+"""
+
+
+@pytest.mark.parametrize(
+    ("base", "candidate"),
+    [
+        (
+            COUNTER,
+            "import collections\n_memo = {}\ndef run(items):\n"
+            "    return _memo.setdefault(tuple(items), collections.Counter(items))",
+        ),
+        (
+            POINT.replace("MADE", "Point(sum(items))"),
+            POINT.replace("MADE", "_memo.setdefault(tuple(items), Point(sum(items)))"),
+        ),
+    ],
+    ids=["counter", "dataclass"],
+)
+def test_a_memo_of_counters_or_dataclasses_hands_out_what_it_keeps(judge, base, candidate):
+    rejection, _ = judge(base, candidate)
+    assert "called again, after its first result was changed" in rejection.message
+    assert judge(base, base + "\n# honest\n")[0] is None
+
+
+def test_frozen_dataclasses_may_be_shared(judge):
+    frozen = POINT.replace("@dataclasses.dataclass", "@dataclasses.dataclass(frozen=True)")
+    base = frozen.replace("MADE", "Point(sum(items))")
+    memo = frozen.replace("MADE", "_memo.setdefault(tuple(items), Point(sum(items)))")
+    assert judge(base, memo)[0] is None
+
+
+def test_a_list_that_a_thread_fills_after_the_return_is_looked_at_before(judge):
+    later = """
+        import threading
+        def run(items):
+            result = []
+            def fill():
+                rest = list(items)
+                for _ in range(20_000):
+                    rest.sort()
+                result.extend(rest)
+            threading.Thread(target=fill, daemon=True).start()
+            return result
+    """
+    assert judge(SORTED, dedent(later))[0] is not None
+
+
+def test_results_that_depend_on_the_hash_seed_differ_in_the_second_process(judge):
+    seeded = """
+        import os
+        def run(items):
+            return sorted(items) if os.environ["PYTHONHASHSEED"] == "0" else items
+    """
+    rejection, _ = judge(SORTED, dedent(seeded))
+    assert "in a second process" in rejection.message

@@ -23,7 +23,7 @@ from fairtrial.arena.checks.function_base_runs import (
     refuse_varying,
     settle_order,
 )
-from fairtrial.arena.checks.function_judging import Expectation, judge_calls
+from fairtrial.arena.checks.function_judging import Expectation, judge_calls, judge_changes
 from fairtrial.arena.checks.judge_process import count_differing, judge_bounded
 from fairtrial.arena.checks.prepared_check import CheckRun, PreparedCheck, Stages
 from fairtrial.arena.checks.recorded_calls import Call, read_calls
@@ -56,6 +56,7 @@ class PreparedFunctionCheck:
     acceptor: judges results that differ from the base's, if the problem has an accept function
     use: calls that are repeated in a second process, where their results are used
     input_note: the note that says how the inputs were made; empty if they were recorded
+    changes: settings of its process that the base changes
     """
 
     expectation: Expectation
@@ -67,6 +68,7 @@ class PreparedFunctionCheck:
     acceptor: Acceptor | None = None
     use: UseExpectation | None = None
     input_note: str = ""
+    changes: frozenset[str] = frozenset()
 
     @property
     def label(self) -> str:
@@ -113,6 +115,7 @@ class PreparedFunctionCheck:
         rejection = await judge_bounded(
             self.label, size, judge_calls, expectation, report, done, command, refused
         )
+        rejection = rejection or judge_changes(expectation, report, self.changes)
         return CheckRun(rejection, report.files, done.wall_s, done.cpu_s, done.peak_rss_mb)
 
 
@@ -193,6 +196,7 @@ async def prepare_calls(
         acceptor=acceptor,
         use=use,
         input_note=input_note,
+        changes=reports[0].changes | reports[1].changes,
     )
 
 

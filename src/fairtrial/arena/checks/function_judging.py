@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -85,6 +85,24 @@ def judge_calls(
         f"{describe_difference(difference)}",
         failures,
     )
+
+
+def judge_changes(
+    expectation: Expectation, report: WorkerReport, allowed: Set[str]
+) -> Rejection | None:
+    """Return a rejection if a candidate leaves settings of its process changed.
+
+    allowed: settings that the base changes, too
+    """
+    changes = sorted(report.changes - allowed)[:MAX_FAILURES]
+    if not changes or expectation.check.process_state == "any":
+        return None
+    check = expectation.check
+    message = (
+        f"{check.function} changes what all code of its process shares, and the base doesn't: "
+        f"{', '.join(changes)}; `process_state: any` in this check allows it"
+    )
+    return reject(Reason.DIFFERENT, message, [Failure(expectation.label, check.function, message)])
 
 
 def describe_difference(difference: Difference) -> str:

@@ -34,12 +34,15 @@ class UseExpectation:
     job: the input of a worker, in JSON
     lines: the base's report, one line per step
     uses: whether results are used, or the calls only repeated
+    hash_seed: the hash seed of the second process: not the one of the first, so that results that
+        depend on the order of a set show
     """
 
     numbers: tuple[int, ...]
     job: bytes = field(repr=False)
     lines: tuple[bytes, ...] = field(repr=False)
     uses: bool = True
+    hash_seed: int = 1
 
 
 def choose_calls(outcomes: Sequence[CallOutcome], seed: str) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -44,12 +45,14 @@ from fairtrial.sandbox import Command, Completed
 _BASE_BYTES = 64 * 2**20
 
 
-def _make_command(stage: Stage, check: Check, job: bytes, max_bytes: int) -> Command:
+def _make_command(stage: Stage, check: Check, use: UseExpectation, max_bytes: int) -> Command:
+    env = {"PYTHONHASHSEED": str(use.hash_seed)}
     return stage.command(
         ["{python}", str(HARNESS / "caller_worker.py")],
         timeout_s=check.timeout_s,
-        stdin=job,
+        stdin=use.job,
         channel_bytes=max_bytes,
+        env={name: value for name, value in env.items() if name not in stage.problem.env},
     )
 
 
@@ -66,8 +69,10 @@ async def prepare_use(
     from anyio import to_thread
 
     check = expectation.check
-    use = UseExpectation(numbers, job, (), check.aliasing == "strict")
-    command = _make_command(stage, check, job, _BASE_BYTES)
+    use = UseExpectation(
+        numbers, job, (), check.aliasing == "strict", 1 + secrets.randbelow(2**32 - 1)
+    )
+    command = _make_command(stage, check, use, _BASE_BYTES)
     done = await stage.run(command)
     report = await to_thread.run_sync(read_report, done.channel, count_steps(use))
     if not (has_ended_well(done) and report.is_complete):
@@ -91,7 +96,7 @@ async def run_use(
     from anyio import to_thread
 
     max_bytes = 2 * sum(map(len, use.lines)) + SPARE_BYTES
-    command = _make_command(stage, expectation.check, use.job, max_bytes)
+    command = _make_command(stage, expectation.check, use, max_bytes)
     done = await stage.run(command)
     report = await to_thread.run_sync(read_report, done.channel, count_steps(use))
     steps = Expectation(expectation.label, expectation.check, use.job, use.lines)

@@ -26,8 +26,8 @@ from fairtrial.arena.model.verdicts import Difference
 from fairtrial.sandbox import wire
 
 CallOutcome = Mapping[str, Any]
-"""The report of one call: ``result`` or ``raised``, ``output``, and ``after``: the arguments after
-the call (None if they are unchanged)."""
+"""The report of one call: ``result`` or ``raised``, ``output``, ``after``: the arguments after the
+call (None if they are unchanged), and ``awaited`` if it returned a coroutine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,7 @@ class WorkerReport:
     files: the files of the modules that were loaded
     failed: the closing line with the exception, if the function couldn't be imported
     stray: the first unexpected line
+    changes: settings of the process that the function has changed and not restored
     """
 
     lines: tuple[bytes, ...] = ()
@@ -46,6 +47,7 @@ class WorkerReport:
     files: frozenset[str] = frozenset()
     failed: Mapping[str, Any] = field(default_factory=dict)
     stray: bytes = b""
+    changes: frozenset[str] = frozenset()
 
 
 def read_report(channel: bytes, cases: int) -> WorkerReport:
@@ -61,10 +63,13 @@ def read_report(channel: bytes, cases: int) -> WorkerReport:
     closing = read_line(rest[0]) if rest and len(rest[0]) <= SPARE_BYTES else {}
     match closing:
         case {"done": done, "files": list(files)} if done == cases == len(lines):
-            loaded = frozenset(file for file in files if isinstance(file, str))
+            loaded, changes = (
+                frozenset(item for item in items if isinstance(item, str))
+                for items in (files, closing.get("changes") or ())
+            )
             is_complete = len(rest) == 1 and channel.endswith(rest[0] + b"\n")
             stray = b"" if is_complete else b"".join(rest[1:2])
-            return WorkerReport(tuple(lines), is_complete, loaded, stray=stray)
+            return WorkerReport(tuple(lines), is_complete, loaded, stray=stray, changes=changes)
         case {"failed": {"type": str(), "args": list()}} if not lines:
             return WorkerReport(failed=closing)
     return WorkerReport(tuple(lines), stray=b"".join(rest[:1]))
@@ -159,6 +164,9 @@ def _compare_results(
     expected: CallOutcome, actual: CallOutcome, rules: ComparisonRules
 ) -> Differences:
     """Compare results or exceptions."""
+    kinds = [_describe_returned(outcome) for outcome in (expected, actual)]
+    if kinds[0] != kinds[1]:
+        return Differences((Difference("what the call returns", *kinds),), 1)
     if "result" in expected and "result" in actual:
         return compare(expected["result"], actual["result"], rules, "result")
     if "raised" in expected and _is_raised(actual):
@@ -167,6 +175,10 @@ def _compare_results(
     return Differences(
         (Difference("result", _describe_result(expected), _describe_result(actual)),), 1
     )
+
+
+def _describe_returned(outcome: CallOutcome) -> str:
+    return "a coroutine, to be awaited" if outcome.get("awaited") else "its result"
 
 
 def _is_raised(outcome: CallOutcome) -> bool:

@@ -37,7 +37,7 @@ minimal comparison in less."""
 INPUTS_FOLDER = "{inputs}"
 """Stands for the folder of generated files in a benchmark's command."""
 Strictness = Literal["strict", "any"]
-_STRICTNESSES = ("dict_order", "array_layout", "aliasing")
+_STRICTNESSES = ("dict_order", "array_layout", "aliasing", "process_state")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,9 @@ class Check(Record):
         may have any layout (`any`)
     aliasing: whether results must be as independent of later calls, of each other and of the
         arguments as the base's (`strict`), or may share objects with them (`any`)
+    process_state: whether a candidate must leave alone the settings of its process that the base
+        leaves alone (`strict`): garbage collector, working folder, signals, environment, functions
+        of standard modules; or may change them (`any`)
     timeout_s: limit of the check's CPU time, and of its wall time without time spent waiting for a
         free core
     """
@@ -86,6 +89,7 @@ class Check(Record):
     dict_order: Strictness = "strict"
     array_layout: Strictness = "strict"
     aliasing: Strictness = "strict"
+    process_state: Strictness = "strict"
     timeout_s: float = 120.0
 
     @property
@@ -376,6 +380,7 @@ _LATER_FIELDS: Mapping[str, Mapping[str, Any]] = {
         "dict_order": "strict",
         "array_layout": "strict",
         "aliasing": "strict",
+        "process_state": "strict",
     },
     "bench": {"max_startup_ratio": MAX_STARTUP_RATIO},
 }

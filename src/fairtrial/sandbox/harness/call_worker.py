@@ -3,7 +3,7 @@
 Run by path in the project's Python; the job is on stdin, as JSON:
 ``{"function": "module:name", "view": "module:name" or "", "caps": [...], "output_bytes": 100,
 "cases": [{"args": [...], "kwargs": {...}}, ...]}``. One line of JSON for each call goes to the
-channel, and a last one with the imported files.
+channel, and a last one with the imported files and the changed settings of the process.
 
 The function shares this process and can do anything with it. But it doesn't know the expected
 results, so a forged report gains little, and the parent counts the cases. Before the function is
@@ -25,7 +25,12 @@ _package.__path__ = [os.path.dirname(os.path.abspath(__file__))]
 sys.modules["_fairtrial_harness"] = _package
 sys.path[:] = [folder for folder in sys.path if folder not in _package.__path__]
 
-from _fairtrial_harness import codec, decoder, import_record  # type: ignore[import-not-found]  # noqa: E402
+from _fairtrial_harness import (  # type: ignore[import-not-found]  # noqa: E402
+    codec,
+    decoder,
+    import_record,
+    process_state,
+)
 
 # Bound early, before candidates can replace them.
 _modules = sys.modules
@@ -44,6 +49,7 @@ def main() -> NoReturn:
     job = codec.load_encoded(sys.stdin.buffer.read().decode("utf-8"))
     output = CapturedStdout(job["output_bytes"])
     list_recorded = import_record.record_imports()
+    list_changes = process_state.record_state()
     hide_harness()
     try:
         function = find_function(job["function"])
@@ -54,7 +60,8 @@ def main() -> NoReturn:
     for number, case in enumerate(job["cases"]):
         call = run_case(function, view, case, codec.Caps(*job["caps"]), output)
         reporter.send({"case": number, **call.report})
-    reporter.send({"done": len(job["cases"]), "files": list_recorded()})
+    changes = list_changes()
+    reporter.send({"done": len(job["cases"]), "files": list_recorded(), "changes": changes})
     _exit(0)
 
 
@@ -177,7 +184,10 @@ def run_case(
         prepare(call)
     out.begin()
     try:
-        call.result = await_result(function(*call.args, **call.kwargs))
+        returned = function(*call.args, **call.kwargs)
+        if is_lazy(returned):
+            call.report["awaited"] = True
+        call.result = await_result(returned)
         shown = await_result(view(call.result)) if view else call.result
         call.report["result"] = codec.encode(shown, caps, has_layouts=True)
     except BaseException as error:
@@ -201,9 +211,14 @@ def encode_raised(error: BaseException, caps: Any) -> dict[str, Any]:
     return {**codec.encode_raised(error, caps), "bases": codec.list_base_classes(error)}
 
 
+def is_lazy(result: Any) -> bool:
+    """Return whether a result has to be awaited: a coroutine or an asynchronous generator."""
+    return type(result) is _Coroutine or type(result) is _AsyncGenerator
+
+
 def await_result(result: Any) -> Any:
     """Run a coroutine to its result, and an asynchronous generator to an iterator of its items."""
-    if type(result) is not _Coroutine and type(result) is not _AsyncGenerator:
+    if not is_lazy(result):
         return result
     import asyncio
 

@@ -36,6 +36,9 @@ from _fairtrial_harness import (  # type: ignore[import-not-found]  # noqa: E402
 )
 
 _exit = os._exit
+SWITCH_S = 1e-6
+"""How long a thread may run while others wait: a result that a thread fills after the call has
+returned is then looked at before it is full."""
 
 
 def main() -> NoReturn:
@@ -52,6 +55,7 @@ def main() -> NoReturn:
         failed = codec.encode_raised(error)
         reporter.send({"failed": failed, "traceback": call_worker.format_error(error)})
         _exit(1)
+    sys.setswitchinterval(SWITCH_S)
     caller = Caller(function, view, codec.Caps(*job["caps"]), output)
     reports = caller.use(job["cases"]) if job["uses"] else caller.make_calls(job["cases"])
     for number, report in enumerate(reports):

@@ -1,7 +1,7 @@
 """The mutable objects that a value consists of: which they are, and changing them.
 
-Only built-in containers and arrays of numpy are entered, by their exact types and with the methods
-of those types: nothing that a class may override is called.
+Only containers of the standard library, dataclasses and arrays of numpy are entered, by their exact
+types and with the methods of those types: nothing that a class may override is called.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ _MOST_OBJECTS = 10_000
 _MOST_CHANGED = 100
 _NUMBERS = "biufc"
 _deque = collections.deque
+_DICTS = (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)
+_read, _write = object.__getattribute__, object.__setattr__
 _bases = type.__dict__["__mro__"].__get__
 _namespace = type.__dict__["__dict__"].__get__
 
@@ -35,9 +37,12 @@ def list_mutable(value: object) -> list[Any]:
             waiting += reversed(list(part))
         elif kind is tuple:
             waiting += reversed(part)
-        elif kind is dict:
+        elif _is_dict(kind):
             mutable.append(part)
             waiting += reversed(list(dict.values(part)))
+        elif _list_fields(kind):
+            mutable.append(part)
+            waiting += reversed([value for _, value in _read_fields(part)])
         elif kind is set or kind is bytearray or (array is not None and kind is array):
             mutable.append(part)
     return mutable
@@ -54,14 +59,52 @@ def change(value: object) -> None:
         kind = type(part)
         if kind is list or kind is _deque:
             kind.append(part, MARK)
-        elif kind is dict:
-            part[MARK] = MARK
+        elif _is_dict(kind):
+            dict.__setitem__(part, MARK, MARK)
+        elif _list_fields(kind):
+            for name, _ in _read_fields(part)[:1]:
+                _write(part, name, MARK)
         elif kind is set:
             part.add(MARK)
         elif kind is bytearray:
             part.append(0)
         else:
             _change_array(kind, part)
+
+
+def _is_dict(kind: type) -> bool:
+    return any(kind is other for other in _DICTS)
+
+
+def _list_fields(kind: type) -> list[str]:
+    """Return the fields of a dataclass whose instances can be changed; none for other classes."""
+    fields: Any = None
+    for base in _bases(kind):
+        if "__dataclass_fields__" in _namespace(base):
+            fields = _namespace(base)["__dataclass_fields__"]
+            break
+    parameters = next(
+        (
+            _namespace(base)["__dataclass_params__"]
+            for base in _bases(kind)
+            if "__dataclass_params__" in _namespace(base)
+        ),
+        None,
+    )
+    if type(fields) is not dict or getattr(parameters, "frozen", True):
+        return []
+    return [name for name in fields if type(name) is str]
+
+
+def _read_fields(part: Any) -> list[tuple[str, Any]]:
+    """Return the fields of a dataclass instance that have a value."""
+    pairs = []
+    for name in _list_fields(type(part)):
+        try:
+            pairs.append((name, _read(part, name)))
+        except AttributeError:
+            continue
+    return pairs
 
 
 def _change_array(kind: Any, array: Any) -> None:

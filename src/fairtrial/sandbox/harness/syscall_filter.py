@@ -7,7 +7,8 @@ share, and ways in which a timed command could leave its core or raise its prior
   apply to them; so do calls through io_uring, which no filter sees
 - leases on files, and calls that drop pages of shared files from memory, are refused or ignored
 - timed commands can't change cores or priorities; these calls seem to succeed, since honest
-  programs make them, too. Nor can they watch files, which would show the turns of others
+  programs make them, too. Nor can they watch files, which would show the turns of others, or arm
+  timers by the thousand, whose interrupts would fall into the turns of others uncounted
 
 A filter can't be removed, and holds for all descendants.
 """
@@ -38,6 +39,8 @@ _GENERIC = {
     "fcntl": 25,
     "inotify_init1": 26,
     "ioprio_set": 30,
+    "timerfd_create": 85,
+    "timer_create": 107,
     "sched_setparam": 118,
     "sched_setscheduler": 119,
     "sched_setaffinity": 122,
@@ -58,8 +61,10 @@ _NUMBERS = {
         "sched_setscheduler": 144,
         "sched_setaffinity": 203,
         "fadvise64": 221,
+        "timer_create": 222,
         "ioprio_set": 251,
         "inotify_init": 253,
+        "timerfd_create": 283,
         "inotify_init1": 294,
         "fanotify_init": 300,
         "sched_setattr": 314,
@@ -87,7 +92,8 @@ _TIMED: Sequence[Rule] = (
     *((name, _IGNORE, None, ()) for name in ("sched_setaffinity", "setpriority", "ioprio_set")),
     *((f"sched_set{name}", _IGNORE, None, ()) for name in ("param", "scheduler", "attr")),
     *((name, _FAIL | errno.ENOSYS, None, ()) for name in ("inotify_init", "inotify_init1")),
-    ("fanotify_init", _FAIL | errno.ENOSYS, None, ()),
+    *((name, _FAIL | errno.ENOSYS, None, ()) for name in ("fanotify_init", "timerfd_create")),
+    ("timer_create", _FAIL | errno.EAGAIN, None, ()),
 )
 
 

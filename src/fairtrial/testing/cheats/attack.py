@@ -92,6 +92,7 @@ class Attack:
     links: symbolic links by path
     empties: patterns of names of files that are emptied
     honest: for twins: the template of an honest candidate that is judged first
+    needs_clock: whether it differs from the base only while it is timed
     """
 
     name: str
@@ -106,3 +107,4 @@ class Attack:
     links: tuple[tuple[str, str], ...] = ()
     empties: tuple[str, ...] = ()
     honest: str = ""
+    needs_clock: bool = False

@@ -25,7 +25,7 @@ def conclude_untimed(attack: Attack, judgement: Judgement) -> tuple[AttackOutcom
     """Return what came of an attack that passed its checks and isn't timed."""
     if attack.harm == Harm.LEAK:
         return AttackOutcome.NO_GAIN, "it found nothing, and behaved like the base"
-    if attack.harm == Harm.SPEED:
+    if attack.harm == Harm.SPEED or attack.needs_clock:
         return AttackOutcome.NO_GAIN, "it passed; nothing was timed"
     if attack.files and judgement.not_exercised:
         named = ", ".join(judgement.not_exercised)

@@ -133,6 +133,7 @@ def ATTACK(*args, **kwargs):
 """,
         harm=Harm.WRONG,
         source=COMMON,
+        needs_clock=True,
     ),
     Attack(
         "right in the first calls only",
@@ -146,6 +147,7 @@ def ATTACK(*args, **kwargs):
 """,
         harm=Harm.WRONG,
         source=COMMON,
+        needs_clock=True,
     ),
     Attack(
         "other results on later passes",

@@ -144,6 +144,7 @@ ATTACK = BASE
 """,
         harm=Harm.WRONG,
         source=MADE,
+        needs_clock=True,
     ),
     Attack(
         "repeats its first report",
@@ -166,5 +167,6 @@ ATTACK = BASE
 """,
         harm=Harm.WRONG,
         source=KERNELS,
+        needs_clock=True,
     ),
 )
