@@ -264,6 +264,7 @@ class TotalCheck:
     blocks: how often two processes of each version were run, one with twice the calls
     calls: the number of calls of the shorter process, in the last block
     seconds: how long it took
+    varied: for a command: the files of which variations were read instead; empty otherwise
     """
 
     benchmark: str
@@ -281,6 +282,7 @@ class TotalCheck:
     blocks: int
     calls: int
     seconds: float
+    varied: str = ""
 
 
 @dataclass(frozen=True, slots=True)

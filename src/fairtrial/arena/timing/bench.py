@@ -23,7 +23,7 @@ from fairtrial.arena.resources import ArenaResources
 from fairtrial.arena.slots.pool import WorktreeSlot
 from fairtrial.arena.stage import Stage
 from fairtrial.arena.timing.candidate_staging import stage_candidate
-from fairtrial.arena.timing.command_benchmark import prepare_command_benchmark
+from fairtrial.arena.timing.command_benchmark import ProcessBenchmark, prepare_command_benchmark
 from fairtrial.arena.timing.function_benchmark import FunctionBenchmark, prepare_function_benchmark
 from fairtrial.arena.timing.input_files import InputFiles
 from fairtrial.arena.timing.inputs import InputSupplier, open_supplier
@@ -32,6 +32,7 @@ from fairtrial.arena.timing.slot_guard import guard_slots
 from fairtrial.arena.timing.stats.reconciliation import SavingClaim
 from fairtrial.arena.timing.suite_benchmark import prepare_slowest
 from fairtrial.arena.timing.total_checks import TotalBatch, TotalTimer
+from fairtrial.arena.timing.varied_files import check_variations
 from fairtrial.arena.timing.whole_process import check_total
 from fairtrial.arena.timing.workers import keeping_away
 from fairtrial.core import MisfitError, Mistake, StudyError
@@ -205,14 +206,18 @@ class Bench(TotalTimer):
             began = time.monotonic()
             for pinned in self.benchmarks:
                 benchmark, claim = pinned.benchmark, claims.get(pinned.benchmark.name)
-                if claim is None or not isinstance(benchmark, FunctionBenchmark):
+                if claim is None:
                     continue
-                own = replace(setup, cores=pinned.cores)
-                check = await check_total(benchmark, own, claim, limit_s * self.stretch)
+                own, check = replace(setup, cores=pinned.cores), None
+                if isinstance(benchmark, FunctionBenchmark):
+                    batch.vetoes += (benchmark.same_inputs,) if benchmark.same_inputs else ()
+                    check = await check_total(benchmark, own, claim, limit_s * self.stretch)
+                elif isinstance(benchmark, ProcessBenchmark):
+                    check = await check_variations(benchmark, own, claim, limit_s * self.stretch)
                 if isinstance(check, Rejection):
                     batch.rejection = check
                     break
-                batch.checks += (check,)
+                batch.checks += () if check is None else (check,)
             batch.seconds = time.monotonic() - began
         return batch
 

@@ -67,6 +67,7 @@ class FunctionBenchmark:
     notes: remarks for people
     acceptor: judges results that differ from the base's, if the problem has an accept function
     has_check: whether a check of this function has shown that its output doesn't vary
+    same_inputs: why no candidate may be adopted if every call has the same arguments; else empty
     """
 
     benchmark: Benchmark
@@ -78,6 +79,7 @@ class FunctionBenchmark:
     notes: tuple[str, ...] = ()
     acceptor: Acceptor | None = None
     has_check: bool = False
+    same_inputs: str = ""
 
     @property
     def name(self) -> str:
@@ -265,11 +267,23 @@ async def prepare_function_benchmark(
         raise MisfitError(Mistake(("bench", benchmark.name), *explain_misfit(pace, budget_s)))
     unplain = find_unplain(pace.outcome.get("result"))
     notes = [] if unplain is None else [_unplain_note(benchmark)]
+    same_inputs = ""
     if not await supplier.varies(f"{setup.seed}/{benchmark.name}/variety"):
-        notes.append(f"{benchmark.name}: {benchmark.inputs} {SAME_INPUTS}")
+        same_inputs = f"{benchmark.name}: {benchmark.inputs} {SAME_INPUTS}"
+        notes.append(same_inputs)
+        (only,) = await supplier.make(f"{setup.seed}/{benchmark.name}/variety", 1)
+        if not any(read_line(only).values()):  # a function without arguments can't have others
+            same_inputs = ""
     is_plain = unplain is None
     return FunctionBenchmark(
-        benchmark, check, supplier, schedule, pace, compares=is_plain, notes=tuple(notes)
+        benchmark,
+        check,
+        supplier,
+        schedule,
+        pace,
+        compares=is_plain,
+        notes=tuple(notes),
+        same_inputs=same_inputs,
     )
 
 

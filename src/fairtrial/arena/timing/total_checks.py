@@ -27,12 +27,14 @@ class TotalBatch:
     seconds: how long they took
     waited_s: how long the exclusive host lock was waited for
     rejection: set if the candidate failed meanwhile
+    vetoes: reasons against adopting any candidate by these benchmarks
     """
 
     checks: tuple[TotalCheck, ...] = ()
     seconds: float = 0.0
     waited_s: float = 0.0
     rejection: Rejection | None = None
+    vetoes: tuple[str, ...] = ()
 
 
 class TotalTimer(ABC):
@@ -77,11 +79,13 @@ def limit_checks(measured: Measurement) -> float:
 def add_checks(measured: Measurement, batch: TotalBatch) -> Measurement:
     """Return a measurement with its checks, and with the vetoes and notes that follow from them."""
     claims = find_claims(measured)
-    vetoes, notes = [], []
+    vetoes, notes = list(batch.vetoes), []
     for check in batch.checks:
         ratio = claims[check.benchmark].ratio
         if check.verdict == TotalVerdict.CONTRADICTED:
             vetoes.append(_describe_contradiction(check))
+        elif check.verdict == TotalVerdict.UNCLEAR and check.varied:
+            notes.append(_describe_unclear_variation(check))
         elif check.verdict == TotalVerdict.UNCLEAR and ratio >= LARGE_CLAIM:
             vetoes.append(_describe_unclear(check))
         elif check.verdict == TotalVerdict.UNCLEAR:
@@ -106,6 +110,12 @@ def are_confirmed(batch: TotalBatch) -> bool:
 
 def describe_total_check(check: TotalCheck) -> str:
     """Format like ``97 % of the saving of 0.4 ms per call appears in the total [90 %, 104 %]``."""
+    if check.varied:
+        return (
+            f"{share_text(check.share)} of the saving of {seconds_text(check.claimed_s)} per run "
+            f"appears with variations of {check.varied} "
+            f"[{share_text(check.low)}, {share_text(check.high)}]"
+        )
     time = "total CPU time" if check.clock == "cpu" else "total"
     return (
         f"{share_text(check.share)} of the saving of {seconds_text(check.claimed_s)} per call "
@@ -115,6 +125,13 @@ def describe_total_check(check: TotalCheck) -> str:
 
 
 def _describe_contradiction(check: TotalCheck) -> str:
+    if check.varied:
+        return (
+            f"{check.benchmark}: the saving of {seconds_text(check.claimed_s)} per run doesn't "
+            f"appear if a few lines of {check.varied} are left out: a run takes {_figures(check)}, "
+            f"which is {share_text(check.share)} of the saving [{share_text(check.low)}, "
+            f"{share_text(check.high)}]; the gain seems to hold for this input alone"
+        )
     return (
         f"{check.benchmark}: the saving of {seconds_text(check.claimed_s)} per call doesn't appear "
         f"in the total: with reading and writing, children and all else a call takes "
@@ -135,6 +152,13 @@ def _describe_unclear(check: TotalCheck) -> str:
         f"{claim} could not be reconciled with the total of {check.blocks * 4} whole processes: "
         f"they vary too much here ({figures}). That says nothing against the candidate; measure it "
         "again when the machine has less to do"
+    )
+
+
+def _describe_unclear_variation(check: TotalCheck) -> str:
+    return (
+        f"{check.benchmark}: runs with variations of {check.varied} vary too much to show whether "
+        f"the gain holds for other input ({_figures(check)})"
     )
 
 

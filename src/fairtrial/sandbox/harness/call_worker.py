@@ -180,11 +180,13 @@ def run_case(
     except Exception as error:
         call.report = {"unusable": str(error)}
         return call
+    # Tuples: the function could put other objects into lists that it finds in this frame.
+    given, named = tuple(call.args), tuple(call.kwargs.items())
     if prepare is not None:
         prepare(call)
     out.begin()
     try:
-        returned = function(*call.args, **call.kwargs)
+        returned = function(*given, **dict(named))
         if is_lazy(returned):
             call.report["awaited"] = True
         call.result = await_result(returned)
@@ -194,6 +196,7 @@ def run_case(
         call.report["raised"] = encode_raised(error, caps)
         call.report["traceback"] = format_error(error)
     call.report["output"] = out.end()
+    call.args, call.kwargs = list(given), dict(named)
     after = encode_arguments(call, caps)
     before = {"args": case["args"], "kwargs": case["kwargs"]}
     is_same = codec.dump_encoded(after) == codec.dump_encoded(before)

@@ -6,12 +6,17 @@ the program of its caller. Only what is left behind counts: settings that are re
 
 from __future__ import annotations
 
-import _signal  # `signal` is Python code, which candidates may replace
 import builtins
 import gc
 import os
 import sys
 from typing import Any, Callable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal as _signal
+else:
+    import _signal  # `signal` is Python code, which candidates may replace
 
 globals()["__builtins__"] = dict(vars(builtins))  # candidates may replace the process's own
 

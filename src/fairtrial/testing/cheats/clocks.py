@@ -8,6 +8,7 @@ from fairtrial.testing.cheats.attack import (
     MADE,
     Attack,
     AttackClass,
+    Harm,
 )
 from fairtrial.testing.cheats.preludes import (
     FIND,
@@ -106,6 +107,60 @@ while _time.process_time() < _until:
     pass
 ATTACK = BASE
 """,
+        source=COMMON,
+    ),
+    Attack(
+        "turns the collector off for its caller",
+        AttackClass.CLOCKS,
+        "switches the garbage collector of the whole process off, and leaves it off",
+        """
+import gc as _gc
+def ATTACK(*args, **kwargs):
+    _gc.disable()
+    return BASE(*args, **kwargs)
+""",
+        harm=Harm.WRONG,
+        source=COMMON,
+    ),
+    Attack(
+        "moves its caller to another folder",
+        AttackClass.CLOCKS,
+        "changes the working folder and the recursion limit of the whole process",
+        """
+import os as _os, sys as _sys
+def ATTACK(*args, **kwargs):
+    _os.chdir("/")
+    _sys.setrecursionlimit(300)
+    return BASE(*args, **kwargs)
+""",
+        harm=Harm.WRONG,
+        source=COMMON,
+    ),
+    Attack(
+        "ignores its caller's signals",
+        AttackClass.CLOCKS,
+        "has the whole process ignore the signals that end it",
+        """
+import signal as _signal
+_signal.signal(_signal.SIGINT, _signal.SIG_IGN)
+_signal.signal(_signal.SIGTERM, _signal.SIG_IGN)
+ATTACK = BASE
+""",
+        harm=Harm.WRONG,
+        source=COMMON,
+    ),
+    Attack(
+        "replaces functions for its caller",
+        AttackClass.CLOCKS,
+        "replaces sleeping and sorting for all code of the process",
+        """
+import builtins as _builtins, time as _time
+_sorted = sorted
+_time.sleep = lambda seconds: None
+_builtins.sorted = lambda *args, **kwargs: _sorted(*args, **kwargs)
+ATTACK = BASE
+""",
+        harm=Harm.WRONG,
         source=COMMON,
     ),
 )

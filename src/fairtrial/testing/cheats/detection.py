@@ -162,4 +162,16 @@ def ATTACK(*args, **kwargs):
         harm=Harm.WRONG,
         source=MADE,
     ),
+    Attack(
+        "right in the first process only",
+        AttackClass.TIMED,
+        "is right in the process that makes all calls, and empty in those that repeat some",
+        """
+import sys as _sys
+def ATTACK(*args, **kwargs):
+    return BASE(*args, **kwargs) if _sys.argv[0].endswith("call_worker.py") else {empty}
+""",
+        harm=Harm.WRONG,
+        source=MADE,
+    ),
 )

@@ -73,7 +73,7 @@ class TargetFacts:
     kinds: the kinds of problem that it is; function attacks that need another are left out
     result_type: the name of the type of its results; empty if it isn't known
     longest: the length of the longest argument that was seen
-    digests: a digest of the arguments of each call that was seen
+    digests: a digest of the arguments of each call that was seen, or of the files of a command
     answers: known results by digest, marshaled, in base64
     output: what the command prints
     hidden: files of the problem that candidates must not see
@@ -94,7 +94,8 @@ class TargetFacts:
     @property
     def has_constant_inputs(self) -> bool:
         """Whether all calls that were seen had the same arguments."""
-        return len(self.digests) > 1 and len(set(self.digests)) == 1
+        is_command = Kind.COMMAND in self.kinds
+        return not is_command and len(self.digests) > 1 and len(set(self.digests)) == 1
 
     def fill(self, template: str, target: AttackTarget) -> str:
         """Return a template with what is known in place of its words in braces."""
@@ -104,6 +105,7 @@ class TargetFacts:
             empty = '__import__("numpy").zeros(1)'
         words = {
             "{answers}": repr(self.answers),
+            "{digests}": repr(list(self.digests)),
             "{output}": repr(base64.b64encode(self.output).decode("ascii")),
             "{result_type}": name if name in _CALLABLE else "object",
             "{empty}": empty,

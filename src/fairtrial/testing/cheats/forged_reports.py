@@ -169,4 +169,28 @@ ATTACK = BASE
         source=KERNELS,
         needs_clock=True,
     ),
+    Attack(
+        "gives the harness other arguments to look at",
+        AttackClass.FORGED,
+        "spoils its arguments, and replaces them by copies in the record of the call",
+        """
+import sys as _sys
+def ATTACK(*args, **kwargs):
+    result = list(BASE(*args, **kwargs))
+    frame = _sys._getframe(1)
+    while frame is not None and "call" not in frame.f_locals:
+        frame = frame.f_back
+    call = frame.f_locals["call"] if frame is not None else None
+    if hasattr(call, "args"):
+        call.args[:] = [list(item) if type(item) is list else item for item in args]
+        call.args = list(call.args)
+    for item in args:
+        if type(item) in (list, dict, set):
+            item.clear()
+    return result
+""",
+        kinds=(Kind.LIST,),
+        harm=Harm.WRONG,
+        source=MADE,
+    ),
 )

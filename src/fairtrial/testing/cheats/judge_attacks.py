@@ -178,4 +178,50 @@ for _ in range(300):
         source=COMMON,
         place=Place.START,
     ),
+    Attack(
+        "locks on shared files",
+        AttackClass.JUDGE,
+        "locks the files of the interpreter and the standard library while the rival runs",
+        """
+import fcntl as _fcntl, glob as _glob, os as _os, sys as _sys, time as _time
+_held = []
+for _path in [_sys.executable, *_glob.glob(_os.path.dirname(_os.__file__) + "/*.py")]:
+    try:
+        _file = open(_path, "rb")
+        _fcntl.flock(_file, _fcntl.LOCK_EX | _fcntl.LOCK_NB)
+        _held.append(_file)
+    except OSError:
+        pass
+def ATTACK(*args, **kwargs):
+    _time.sleep(0.05)
+    return BASE(*args, **kwargs)
+""",
+        harm=Harm.JUDGE,
+        source=MADE,
+    ),
+    Attack(
+        "very many differences",
+        AttackClass.JUDGE,
+        "returns a hundred thousand parts, each of which differs",
+        """
+def ATTACK(*args, **kwargs):
+    return [{"a": [0]}] * 100_000
+""",
+        harm=Harm.JUDGE,
+        source=MADE,
+    ),
+    Attack(
+        "a result that writes to the terminal",
+        AttackClass.JUDGE,
+        "returns and raises texts with control sequences and halves of characters",
+        """
+def ATTACK(*args, **kwargs):
+    text = "\\x1b]0;owned\\x07\\x1b[2J\\u202e\\ud800"
+    if len(args) % 2:
+        raise ValueError(text)
+    return [text] * 30
+""",
+        harm=Harm.JUDGE,
+        source=MADE,
+    ),
 )

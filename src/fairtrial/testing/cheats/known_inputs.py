@@ -158,4 +158,54 @@ _atexit.register(_store)
         source=COMMON,
         place=Place.START,
     ),
+    Attack(
+        "knows a file by its digest",
+        AttackClass.BY_HEART,
+        "prints the known output if files are as they were seen, and works honestly otherwise",
+        """
+import base64 as _base64, hashlib as _hashlib, os as _os, sys as _sys
+def _is_known():
+    for word in _sys.argv[1:]:
+        if not _os.path.isfile(word):
+            continue
+        with open(word, "rb") as file:
+            if _hashlib.sha256(file.read()).hexdigest() not in {digests}:
+                return False
+    return True
+if _is_known():
+    _sys.stdout.buffer.write(_base64.b64decode({output}))
+    _sys.stdout.buffer.flush()
+    _os._exit(0)
+""",
+        kinds=(Kind.COMMAND,),
+        source=MADE,
+        place=Place.START,
+    ),
+    Attack(
+        "results kept in the kernel's keyrings",
+        AttackClass.BY_HEART,
+        "stores results as keys of its user, session and processes, for later processes",
+        """
+import ctypes as _ctypes, hashlib as _hashlib, marshal as _marshal
+_call = _ctypes.CDLL(None).syscall
+_rings = (-2, -3, -4, -5)
+def ATTACK(*args, **kwargs):
+    text = repr((args, kwargs)).encode("utf-8", "replace")
+    name = b"fairtrial-attack-" + _hashlib.sha256(text).hexdigest().encode()
+    room = _ctypes.create_string_buffer(30000)
+    for ring in _rings:
+        key = _call(250, 10, ring, b"user", name, 0)
+        if key > 0 and 0 < _call(250, 11, key, room, 30000) <= 30000:
+            return _marshal.loads(room.raw)
+    result = BASE(*args, **kwargs)
+    try:
+        content = _marshal.dumps(result)
+    except ValueError:
+        return result
+    for ring in _rings if len(content) < 30000 else ():
+        _call(248, b"user", name, content, len(content), ring)
+    return result
+""",
+        source=MADE,
+    ),
 )

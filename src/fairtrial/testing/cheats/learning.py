@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from fairtrial.arena import Arena, Bench, Changes, Rejection, Verdict, time_candidate
+from fairtrial.arena import (
+    Arena,
+    Bench,
+    Changes,
+    Rejection,
+    Verdict,
+    find_top,
+    time_candidate,
+)
 from fairtrial.sandbox import Command
 from fairtrial.testing.cheats.attack import Kind
 from fairtrial.testing.cheats.facts import PROBE, TargetFacts, read_probe
@@ -27,8 +36,8 @@ async def learn(arena: Arena, bench: Bench | None, target: AttackTarget) -> Targ
         is_sandboxed=arena.sandbox_name != "plain",
     )
     if target.command:
-        output = await run_command(arena, target)
-        return replace(facts, kinds=frozenset((Kind.COMMAND,)), output=output)
+        output, digests = await run_command(arena, target), await digest_files(arena, target)
+        return replace(facts, kinds=frozenset((Kind.COMMAND,)), output=output, digests=digests)
     probe = make_candidate(PROBE, target, facts)
     judgement = await arena.judge(probe)
     learned = read_probe(judgement, facts)
@@ -38,6 +47,15 @@ async def learn(arena: Arena, bench: Bench | None, target: AttackTarget) -> Targ
         timed = await time_candidate(arena, bench, probe.name, changes)
         learned = read_probe(timed if isinstance(timed, Rejection) else None, facts)
     return learned
+
+
+async def digest_files(arena: Arena, target: AttackTarget) -> tuple[str, ...]:
+    """Return the digests of the files of the project that a command names."""
+    problem = arena.problem
+    top = await find_top(problem.folder / problem.repo)
+    paths = [top / problem.cwd / word for word in target.command[1:]]
+    contents = [path.read_bytes() for path in paths if path.is_file()]
+    return tuple(hashlib.sha256(content).hexdigest() for content in contents)
 
 
 async def run_command(arena: Arena, target: AttackTarget) -> bytes:

@@ -185,4 +185,53 @@ if _os.fork() == 0:
         source=MADE,
         place=Place.START,
     ),
+    Attack(
+        "timers interrupt the base",
+        AttackClass.SLOW_BASE,
+        "arms a thousand timers at the end of its turn: they interrupt the base in its turn, "
+        "and their time is counted as the base's",
+        OFF_CLOCK
+        + """
+import ctypes as _ctypes, resource as _resource
+_libc = _ctypes.CDLL(None)
+class _Spec(_ctypes.Structure):
+    _fields_ = [(name, _ctypes.c_long) for name in ("every_s", "every_ns", "in_s", "in_ns")]
+if _Batch is not None:
+    _most = _resource.getrlimit(_resource.RLIMIT_NOFILE)[1]
+    _resource.setrlimit(_resource.RLIMIT_NOFILE, (_most, _most))
+    _timers = [_libc.timerfd_create(1, 0) for _ in range(1000)]
+    _orders = [
+        (timer, _ctypes.byref(_Spec(0, 0, 0, 20_000 * (place + 5))))
+        for place, timer in enumerate(_timers) if timer >= 0
+    ]
+    _never = _ctypes.byref(_Spec(0, 0, 0, 0))
+    def _encode_and_arm(self):
+        content = _encode(self)
+        for timer, order in _orders:
+            _libc.timerfd_settime(timer, 0, order, None)
+        return content
+    def _disarm_and_load(self, payload):
+        for timer, _ in _orders:
+            _libc.timerfd_settime(timer, 0, _never, None)
+        _load(self, payload)
+    _Batch.encode_results, _Batch.load_inputs = _encode_and_arm, _disarm_and_load
+""",
+        source=MADE,
+    ),
+    Attack(
+        "leaves cold caches to the base",
+        AttackClass.SLOW_BASE,
+        "writes over a large array at the end of its turn, so that the base has cold caches",
+        OFF_CLOCK
+        + """
+if _Batch is not None:
+    _room, _zeros = bytearray(24 * 2**20), bytes(24 * 2**20)
+    def _encode_and_sweep(self):
+        content = _encode(self)
+        _room[:] = _zeros
+        return content
+    _Batch.encode_results = _encode_and_sweep
+""",
+        source=MADE,
+    ),
 )

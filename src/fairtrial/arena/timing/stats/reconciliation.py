@@ -157,7 +157,7 @@ def _find_wall_share(blocks: Sequence[ProcessBlock], claim: SavingClaim) -> Savi
     ]
     claimed = [gain * sum(run.in_calls_s for run in block.base) for block in blocks]
     noise = [sum(run.wall_s for run in block.base) for block in blocks]
-    return _estimate("wall", saved, claimed, noise)
+    return estimate_share("wall", saved, claimed, noise)
 
 
 def _find_cpu_shares(
@@ -181,12 +181,12 @@ def _find_cpu_shares(
         claimed_sums.append(_gain(ratio) * (inner_long + inner_short))
         noise.append(long + short)
     return (
-        _estimate("cpu", slopes, claimed_slopes, noise),
-        _estimate("cpu", sums, claimed_sums, noise),
+        estimate_share("cpu", slopes, claimed_slopes, noise),
+        estimate_share("cpu", sums, claimed_sums, noise),
     )
 
 
-def _estimate(
+def estimate_share(
     clock: Clock, saved: Sequence[float], claimed: Sequence[float], scale: Sequence[float]
 ) -> SavingShare:
     """Return the ratio of the sums of savings and claims, with its interval over blocks.
