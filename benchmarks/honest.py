@@ -3,10 +3,9 @@
     python benchmarks/honest.py [--timed] [--only NAME ...] [--repeat 1]
 
 Each of them is added to the end of a module of `examples/attack` and computes what the base does:
-with threads, caches, generators, tables, files in memory, subprocesses, in place, and so on. Without
-`--timed` they are only checked. With it they are timed as well, and each veto is printed; an
-accusation is a veto other than one that says "nothing is held against the candidate" or "says
-nothing against the candidate".
+with threads, caches, generators, tables, files in memory, in place, and so on. Without `--timed`
+they are only checked. With it they are timed as well, and each veto is printed; an accusation is a
+veto that doesn't say that it holds nothing against the candidate.
 """
 
 from __future__ import annotations

@@ -76,6 +76,7 @@ _RULES: dict[type[Any], dict[str, json_schema.Schema]] = {
         "command": _COMMAND,
         "cores": _AT_LEAST_ONE,
         "max_startup_ratio": _AT_LEAST_ONE,
+        "trust": {"enum": ["some", "none"]},
     },
     Limits: {"memory_mb": _AT_LEAST_ONE, "processes": _AT_LEAST_ONE, "file_mb": _AT_LEAST_ONE},
 }

@@ -221,6 +221,18 @@ def test_no_process_leaves_the_timed_cores(laboratory):
     assert done.stdout.text.split() == [str(core) for core in bench.cores]
 
 
+def test_timed_commands_cannot_arm_timers_that_would_interrupt_others(laboratory):
+    bench = laboratory.bench
+    stage = frozen_stage(bench.resources, bench.base)
+    ask = "import ctypes; print(ctypes.CDLL(None).timerfd_create(1, 0))"
+    done = []
+    for cores in (bench.cores, ()):
+        command = stage.command(["{python}", "-c", ask], timeout_s=60, cores=cores)
+        done.append(laboratory.portal.call(stage.run, command))
+    assert done[0].stdout.text.strip() == "-1"
+    assert int(done[1].stdout.text) >= 0
+
+
 @pytest.mark.parametrize("text", named(cheats_kit.BEFORE))
 def test_work_that_is_done_once_before_counts_as_start_up(laboratory, text):
     found = laboratory.measure_until(is_accused, written(text))

@@ -430,3 +430,20 @@ def test_simulated_workers_know_what_they_are_asked():
     ask(b"I", b"\n".join(make_inputs(3)))
     assert ask(b"G").wall_s == pytest.approx(0.003 + 2**-16)
     assert ask(b"C").payload.count(b"\n") == 3
+
+
+def test_without_trust_the_clock_runs_from_the_first_input_to_the_last_result():
+    # A candidate that works while it reads inputs and writes results, and not when it is called.
+    cheat = {"call_s": 0.0, "decode_s": 0.0005, "encode_s": 0.0005}
+    _, channels = make_pair(**cheat)
+    believed = take(channels)
+    _, channels = make_pair(**cheat)
+    counted = take(channels, schedule=replace(SCHEDULE, counts_all=True))
+
+    def total_s(turns, arm):
+        return sum(item.wall_s for item in turns.samples if item.is_kept and item.arm == arm)
+
+    assert total_s(believed, "base") > 5 * total_s(believed, "candidate")
+    assert total_s(counted, "candidate") == pytest.approx(total_s(counted, "base"), rel=0.05)
+    assert believed.outside_s.candidate > 10 * believed.outside_s.base
+    assert counted.outside_s.candidate == 0

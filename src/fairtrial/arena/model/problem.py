@@ -178,6 +178,9 @@ class Benchmark(Record):
     max_startup_ratio: for a call: how many times as long as the base a candidate may take to start
         (interpreter, imports, one-time work) and still be adopted; raise it for code that compiles
         itself
+    trust: for a call: whether the process that is timed is believed when it says that it begins and
+        ends a batch of calls (`some`), or only the first byte of inputs and the last byte of
+        results start and stop the clock (`none`)
     """
 
     name: str
@@ -186,6 +189,7 @@ class Benchmark(Record):
     command: tuple[str, ...] = ()
     cores: int = 1
     max_startup_ratio: float = MAX_STARTUP_RATIO
+    trust: Literal["some", "none"] = "some"
 
     @property
     def command_text(self) -> str:
@@ -215,6 +219,8 @@ class Benchmark(Record):
             yield from file_function_mistakes(self.inputs, ("inputs",))
         if self.command and not self.call:
             yield from self._file_mistakes()
+            if self.trust != "some":
+                yield Mistake(("trust",), "is for a `call`: a command is always timed as a whole")
         if self.cores < 1:
             yield Mistake(("cores",), f"must be 1 or more, got {self.cores}")
         if not self.max_startup_ratio >= 1:
@@ -382,7 +388,7 @@ _LATER_FIELDS: Mapping[str, Mapping[str, Any]] = {
         "aliasing": "strict",
         "process_state": "strict",
     },
-    "bench": {"max_startup_ratio": MAX_STARTUP_RATIO},
+    "bench": {"max_startup_ratio": MAX_STARTUP_RATIO, "trust": "some"},
 }
 
 

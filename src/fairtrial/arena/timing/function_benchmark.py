@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -265,6 +265,7 @@ async def prepare_function_benchmark(
     schedule = choose_schedule(pace, job.encode("ascii"), budget_s)
     if schedule is None:
         raise MisfitError(Mistake(("bench", benchmark.name), *explain_misfit(pace, budget_s)))
+    schedule = replace(schedule, counts_all=benchmark.trust == "none")
     unplain = find_unplain(pace.outcome.get("result"))
     notes = [] if unplain is None else [_unplain_note(benchmark)]
     same_inputs = ""

@@ -63,6 +63,7 @@ class Schedule:
     rounds: number of rounds, with the discarded ones
     discarded: how many rounds at the beginning don't count
     timeout_s: how long a single reply may take
+    counts_all: whether the clock runs from the first byte of inputs to the last byte of results
     """
 
     job: bytes
@@ -70,6 +71,7 @@ class Schedule:
     rounds: int
     discarded: int = 1
     timeout_s: float = 60.0
+    counts_all: bool = False
 
 
 @dataclass(slots=True)
@@ -79,6 +81,7 @@ class _ArmState:
     arm: whose worker
     channel: the channel to it
     timeout_s: how long a single reply may take
+    counts_all: see `Schedule`
     startup_s: CPU time of its start and its imports
     files: the files that it has imported
     cpu_at_rest: its CPU time at the end of its last turn
@@ -92,6 +95,7 @@ class _ArmState:
     arm: Arm
     channel: TurnChannel
     timeout_s: float
+    counts_all: bool = False
     startup_s: float = 0.0
     files: tuple[str, ...] = ()
     cpu_at_rest: float | None = None
@@ -129,11 +133,16 @@ class _ArmState:
         called = self.ask(b"G")
         collected = self.ask(b"C")
         busy_s = self._rest()
+        if self.counts_all:
+            called = _join(ready, called, collected)
         count = collected.payload.count(b"\n")  # before a forged reply is split
         if count != len(inputs):
             raise ArmError(self.arm, f"{count} results of {len(inputs)} calls were reported")
         *lines, closing = collected.payload.split(b"\n")
-        if idle_s is None or busy_s is None or called.cpu_s is None:
+        if self.counts_all:  # nothing of a turn is outside of its sample
+            self.spent.append((idle_s or 0.0) + (busy_s or 0.0))
+            self.outside.append(idle_s or 0.0)
+        elif idle_s is None or busy_s is None or called.cpu_s is None:
             self.outside.append(ready.wall_s + collected.wall_s)
         else:  # other programs on the machine don't add to CPU time
             self.spent.append(idle_s + busy_s)
@@ -148,8 +157,9 @@ class _ArmState:
 
     def take_empty_turn(self) -> tuple[float, float | None]:
         """Return wall and CPU time of a request and its reply without any call."""
-        self.ask(b"I")
-        called = self.ask(b"G")
+        ready, called = self.ask(b"I"), self.ask(b"G")
+        if self.counts_all:
+            called = _join(ready, called, self.ask(b"C"))
         self._rest()
         return called.wall_s, called.cpu_s
 
@@ -208,7 +218,9 @@ def take_turns(
 
     Raises `ArmError` if a worker can't go on.
     """
-    arms = {arm: _ArmState(arm, channels[arm], schedule.timeout_s) for arm in ARMS}
+    arms = {
+        arm: _ArmState(arm, channels[arm], schedule.timeout_s, schedule.counts_all) for arm in ARMS
+    }
     first = rng.choice(ARMS)
     order = [first, *(arm for arm in ARMS if arm != first)]
     for arm in order:
@@ -243,6 +255,13 @@ def take_turns(
         cpu_s={arm: arms[arm].cpu_at_rest for arm in ARMS},
         differing=differing,
     )
+
+
+def _join(*replies: WorkerReply) -> WorkerReply:
+    """Return the replies of a turn as one, without content."""
+    used = [reply.cpu_s for reply in replies if reply.cpu_s is not None]
+    cpu_s = sum(used) if len(used) == len(replies) else None
+    return WorkerReply(b"", sum(reply.wall_s for reply in replies), cpu_s)
 
 
 def _compare(

@@ -11,7 +11,7 @@ import math
 import random
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from fairtrial.arena.checks.worker_reports import make_rules, read_line
@@ -229,6 +229,8 @@ async def _run_process(
         return rejection
     run, done = outcome.result, outcome.done.get(arm)
     assert run is not None
+    if schedule.counts_all:  # then claims are about whole turns, too
+        run = replace(run, in_calls_s=run.wall_s, in_calls_cpu_s=run.cpu_s)
     totals = ProcessTotals(
         calls=calls,
         wall_s=run.wall_s,

@@ -2,7 +2,7 @@
 
 Run as ``python -m fairtrial.testing.cheats.judge_process``: problem, candidates and settings are
 pickled on standard input; one line of JSON with verdicts and the peak memory goes to standard
-output.
+output, after a line for each time that it had to wait for another process that times.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from fairtrial.arena import ArenaSettings, Candidate, CodeProblem, judge_candidates
+from fairtrial.core import Event, HostWaitStarted
 
 JUDGE_S = 60.0
 """How long judging two candidates may take, beyond what the rival alone takes."""
@@ -25,6 +26,7 @@ CHECK_S = 10.0
 """How long a check may take there: a slow candidate must not look like a slow judge."""
 INTERRUPT_S = 10.0
 """How long the judge may take to end after an interrupt."""
+WAITING = b"waiting"
 MOST_MB = 600
 """How much memory the judge may use beyond what the rival alone takes."""
 
@@ -39,6 +41,7 @@ class JudgeRun:
     messages: the message of each rejection by name
     has_ended: whether it ended in time
     heeds_interrupts: whether it ended when it was interrupted
+    has_waited: whether it had to wait for another process that times on this machine
     """
 
     seconds: float
@@ -47,6 +50,7 @@ class JudgeRun:
     messages: dict[str, str] | None = None
     has_ended: bool = True
     heeds_interrupts: bool = True
+    has_waited: bool = False
 
 
 def run_judge(
@@ -69,16 +73,17 @@ def run_judge(
     )
     try:
         out, _ = process.communicate(order, timeout=limit_s)
-    except subprocess.TimeoutExpired:
-        return _stop(process, time.monotonic() - began)
+    except subprocess.TimeoutExpired as late:
+        run = _stop(process, time.monotonic() - began)
+        return replace(run, has_waited=WAITING in (late.output or b""))
     finally:
         if process.poll() is None:  # this process was interrupted
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
     seconds = time.monotonic() - began
     try:
-        report = json.loads(out)
-    except ValueError:
+        report = json.loads(out.splitlines()[-1])
+    except (ValueError, IndexError):
         return JudgeRun(seconds, has_ended=False)
     return JudgeRun(seconds, report["peak_mb"], report["verdicts"], report["messages"])
 
@@ -113,12 +118,17 @@ def describe_harm(run: JudgeRun, usual: JudgeRun, rival: str) -> str:
     return ""
 
 
+def _tell_waiting(event: Event) -> None:
+    if isinstance(event, HostWaitStarted):
+        print(WAITING.decode("ascii"), flush=True)
+
+
 def main() -> None:
     """Judge what is on standard input."""
     import resource
 
     problem, candidates, options = pickle.loads(sys.stdin.buffer.read())
-    settings = ArenaSettings(timing="none", **options)
+    settings = ArenaSettings(timing="none", emit=_tell_waiting, **options)
     evaluation = judge_candidates(problem, candidates, slots=2, settings=settings)
     report = {
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,

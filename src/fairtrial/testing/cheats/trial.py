@@ -205,7 +205,10 @@ class TargetTrial:
             run = await anyio.to_thread.run_sync(self._run_judge, [candidate, rival], limit_s)
             harm = describe_harm(run, usual, rival.name)
             message = (run.messages or {}).get(candidate.name, "")
-            if harm:
+            if harm and run.has_waited:
+                detail = "the judge had to wait for another process that times on this machine"
+                self._record(attack, AttackOutcome.NOT_REACHED, detail)
+            elif harm:
                 self._record(attack, AttackOutcome.WON, harm)
             elif message:
                 self._record(attack, AttackOutcome.REJECTED, message)
