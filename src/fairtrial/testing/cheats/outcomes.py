@@ -130,31 +130,35 @@ _REASONS: dict[AttackClass, tuple[str, str]] = {
         "use a full sandbox, which refuses these calls: `fairtrial doctor`",
     ),
     AttackClass.ALIASED: (
-        "results are compared one by one, and not looked at again after later calls",
-        "let the checked function be one that calls twice and changes the first result",
+        "the check allows it (`any`), or the base's own results share objects as well",
+        "leave `aliasing`, `dict_order` and `array_layout` at `strict`",
     ),
     AttackClass.BY_HEART: (
         "inputs repeat, so that answers can be known before",
         "draw inputs from the rng that the input maker gets; let commands read varied input",
+    ),
+    AttackClass.CLOCKS: (
+        "settings of the whole process were changed, and the check allows it",
+        "leave `process_state` at `strict`, and check the function with inputs",
     ),
     AttackClass.TWINS: (
         "a candidate shares the verdict of one that differs in what counts as formatting only",
         "judge candidates of one author one at a time, or read the diff",
     ),
     AttackClass.JUDGE: (
-        "the judge reads what candidates report without a limit of time or memory",
-        "judge untrusted candidates one at a time, under a time limit of your own",
+        "the judge took too long or too much memory, or the rival's verdict changed",
+        "repeat it on a machine with less to do; if it stays, please report it",
     ),
     AttackClass.TIMED: (
-        "what is compared in checks is not compared while timed",
-        "let the function return what it prints, or time a command whose output is compared",
+        "fewer calls were made than it takes to see the difference",
+        "add cases, or a benchmark with shorter calls",
     ),
     AttackClass.NEIGHBOR: (
         "files outside of the slot can be read or written",
         "use a full sandbox (`fairtrial doctor`); keep secrets out of what candidates can read",
     ),
     AttackClass.NEVER_RUN: (
-        "which files a check imported is asked of the candidate's own process",
+        "no check runs the changed lines",
         "read the diff: code that no check runs is not judged",
     ),
     AttackClass.ONLY_HERE: (
@@ -179,8 +183,8 @@ _CONSTANT = (
     "draw the arguments from the rng that the input maker gets",
 )
 _ONE_INPUT = (
-    "the command always reads the same input, so its output can be known by heart",
-    "time a function with generated inputs, or several commands with varied input",
+    "the command always reads the same input, which could not be varied here",
+    "give the benchmark `inputs`, which makes files for each run, or time a function",
 )
 _NEEDS_SANDBOX = {AttackClass.NEIGHBOR, AttackClass.CORE, AttackClass.SLOW_BASE, AttackClass.JUDGE}
 _NEEDS_COMPARISON = {AttackClass.TESTS, AttackClass.EQUAL, AttackClass.EXITS, AttackClass.EXPECTED}
