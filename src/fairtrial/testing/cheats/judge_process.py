@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from fairtrial.arena import ArenaSettings, Candidate, CodeProblem, judge_candidates
-from fairtrial.core import Event, HostWaitStarted
+from fairtrial.core import events
 
 JUDGE_S = 60.0
 """How long judging two candidates may take, beyond what the rival alone takes."""
@@ -118,8 +118,8 @@ def describe_harm(run: JudgeRun, usual: JudgeRun, rival: str) -> str:
     return ""
 
 
-def _tell_waiting(event: Event) -> None:
-    if isinstance(event, HostWaitStarted):
+def _tell_waiting(event: events.Event) -> None:
+    if isinstance(event, events.HostWaitStarted):
         print(WAITING.decode("ascii"), flush=True)
 
 
