@@ -24,7 +24,8 @@ _MODULES = ("builtins", "time", "os", "json", "math", "gc", "io", "marshal", "_t
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGALRM", "SIGCHLD")
 _NUMPY_ERRORS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 # Bound early, before candidates can replace them.
-_modules, _environ = sys.modules, os.environ
+_modules: Any = sys.modules
+_environ: Any = getattr(os.environ, "_data", {})  # the mapping around it is Python code
 _is_enabled, _get_threshold = gc.isenabled, gc.get_threshold
 _get_depth, _get_interval = sys.getrecursionlimit, sys.getswitchinterval
 _get_folder, _get_handler = os.getcwd, _signal.getsignal
@@ -44,7 +45,7 @@ def record_state() -> Callable[[], list[str]]:
         now, variables = _read_settings(), dict(_environ)
         changes = [name for name, value in settings.items() if now[name] != value]
         changes += [
-            f"environment variable {name}"
+            f"environment variable {name.decode('utf-8', 'replace')}"
             for name in {*environment, *variables}
             if environment.get(name) != variables.get(name)
         ]
