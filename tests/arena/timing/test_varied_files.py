@@ -150,3 +150,10 @@ def test_a_variation_keeps_the_first_line_and_the_order(count):
     assert left == sorted(left)
     assert left[0] == 0
     assert count - len(left) == max(1, round(0.02 * count))
+
+
+def test_inputs_that_never_change_keep_a_candidate_from_being_adopted():
+    measured = Measurement(verdict=Verdict.FASTER, estimate=None, adopt=True)
+    checked = add_checks(measured, TotalBatch(vetoes=("work: it gives the same input every time",)))
+    assert not checked.adopt
+    assert checked.vetoes == ("work: it gives the same input every time",)
