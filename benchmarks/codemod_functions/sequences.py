@@ -32,7 +32,7 @@ def running_maximum(values):
 def prefix_sums(values):
     sums = []
     for i in range(len(values)):
-        sums.append(sum(values[:i + 1]))
+        sums.append(sum(values[: i + 1]))
     return sums
 
 

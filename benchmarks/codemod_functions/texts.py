@@ -1,5 +1,6 @@
 # ruff: noqa
 """Slow functions over strings, as engineers meet them; written before looking at what is found."""
+
 import re
 
 

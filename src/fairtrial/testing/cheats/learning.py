@@ -13,7 +13,6 @@ from fairtrial.arena import (
     Changes,
     Rejection,
     Verdict,
-    find_top,
     time_candidate,
 )
 from fairtrial.sandbox import Command
@@ -36,7 +35,7 @@ async def learn(arena: Arena, bench: Bench | None, target: AttackTarget) -> Targ
         is_sandboxed=arena.sandbox_name != "plain",
     )
     if target.command:
-        output, digests = await run_command(arena, target), await digest_files(arena, target)
+        output, digests = await run_command(arena, target), digest_files(arena, target)
         return replace(facts, kinds=frozenset((Kind.COMMAND,)), output=output, digests=digests)
     probe = make_candidate(PROBE, target, facts)
     judgement = await arena.judge(probe)
@@ -49,11 +48,9 @@ async def learn(arena: Arena, bench: Bench | None, target: AttackTarget) -> Targ
     return learned
 
 
-async def digest_files(arena: Arena, target: AttackTarget) -> tuple[str, ...]:
+def digest_files(arena: Arena, target: AttackTarget) -> tuple[str, ...]:
     """Return the digests of the files of the project that a command names."""
-    problem = arena.problem
-    top = await find_top(problem.folder / problem.repo)
-    paths = [top / problem.cwd / word for word in target.command[1:]]
+    paths = [arena.top / arena.problem.cwd / word for word in target.command[1:]]
     contents = [path.read_bytes() for path in paths if path.is_file()]
     return tuple(hashlib.sha256(content).hexdigest() for content in contents)
 
