@@ -87,7 +87,7 @@ BENCH = Benchmark("total", "few:total", "tools/make.py:numbers")
 def _arena(tmp_path_factory):
     """Of its own; what runs of the base differ in is no matter here, nor whether it can break."""
 
-    async def let_be(*_):
+    async def let_be(*_, **__):
         return []
 
     with pytest.MonkeyPatch.context() as patch:
