@@ -174,3 +174,14 @@ def test_symmetric_differences_are_tested_by_t_alone():
     row = np.array([-1.0, 0.0, 1.0, 2.0, 3.0, 4.0, 0.5, 2.5])
     assert problem_t_test(row).p == pytest.approx(stats.ttest_1samp(row, 0.0).pvalue)
     assert problem_t_test(row).method == "t test of the differences of 8 problems"
+
+
+def test_sign_flips_allow_for_skewed_contrasts():
+    skewed = np.array([-0.1, -0.12, -0.08, -0.11, -0.09, -0.1, -0.12, -0.07, 0.3, -0.1])
+    finding = sign_flip_test(skewed, "less")
+    assert finding.method.endswith("corrected for skewness")
+    assert finding.p >= problem_t_test(skewed, "less").p
+    assert finding.interval[0] <= problem_t_test(skewed, "less").interval[0]
+    assert any("skewed" in note for note in finding.notes)
+    symmetric = np.array([-0.3, -0.1, 0.1, 0.3, 0.05, -0.05])
+    assert "skewness" not in sign_flip_test(symmetric).method

@@ -25,7 +25,7 @@ from fairtrial.study.stats.finding import (
     sample_sd,
 )
 from fairtrial.study.stats.linear import coefficient_test
-from fairtrial.study.stats.skewness import correct_for_skewness
+from fairtrial.study.stats.skewness import ADDED, correct_for_skewness, find_skewness
 from fairtrial.study.stats.two_groups import wilcoxon_signed_rank
 
 if TYPE_CHECKING:
@@ -90,7 +90,8 @@ def sign_flip_test(
     """Test by permutation of signs that the problems' contrasts are symmetric around 0.
 
     It needs no normal distribution, and is exact up to 14 problems. The interval inverts the test;
-    there is none if the problems are too few for any result to be significant.
+    there is none if the problems are too few for any result to be significant. Skewed contrasts
+    are not symmetric around their mean: for these the t test that allows for skewness has to agree.
 
     Args:
         contrasts: the contrast of each problem, such as a difference of rates.
@@ -119,7 +120,7 @@ def sign_flip_test(
         p = max(_share(means, below=-margin), _share(-means, below=-margin))
         method, opposite = f"two one-sided tests (TOST), {method}", None
     estimate, interval = float(contrasts.mean()), _subset_interval(means)
-    return Finding(
+    finding = Finding(
         method=method,
         p=p,
         statistic_name="mean",
@@ -131,6 +132,27 @@ def sign_flip_test(
         effect_name="Cohen's d",
         effect_size=estimate / sd if sd else None,
         p_opposite=opposite,
+    )
+    if not find_skewness(contrasts):
+        return finding
+    return _take_cautious(finding, problem_t_test(contrasts, alternative, margin, sd))
+
+
+def _take_cautious(permutation: Finding, corrected: Finding) -> Finding:
+    """Return a permutation test with the larger p and the wider interval of it and a t test."""
+    opposites = [finding.p_opposite for finding in (permutation, corrected)]
+    interval = permutation.interval
+    if interval is not None and corrected.interval is not None:
+        low, high = corrected.interval
+        interval = (min(interval[0], low), max(interval[1], high))
+    return replace(
+        permutation,
+        method=f"{permutation.method} {ADDED}",
+        p=max(permutation.p, corrected.p),
+        p_opposite=None if None in opposites else max(p for p in opposites if p is not None),
+        interval=interval,
+        bounds=interval,
+        notes=corrected.notes,
     )
 
 

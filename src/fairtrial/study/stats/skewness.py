@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 ADDED = "corrected for skewness"
 NOTE = (
     "the problems' differences are skewed: some are much further out than the rest; p and interval "
-    "are those of the more cautious of two t tests, as they come and corrected for that"
+    "are the more cautious ones of two tests, with and without a correction for that"
 )
 MIN_VALUES = 3
 MAX_SIMULATED = 100
