@@ -125,7 +125,31 @@ def test_what_is_not_there_is_said(show, folder, tmp_path):
     run_study(study, agent_bindings={"default-agent": lambda task: {}}, show_progress=False)
     code, out = show(tmp_path / "none")
     assert code == 2
-    assert "has no candidates to show" in out
+    assert "has no candidates to show; only optimizations have them" in out
+    with open_results(tmp_path / "none") as results:
+        assert f"`fairtrial show {tmp_path / 'none'} {results[0].run_id}`" in out
+
+
+def test_a_study_without_candidates_names_the_first_run_that_failed(show, tmp_path):
+    def fail_sometimes(task):
+        if task.run_spec.replicate > 1:
+            raise ValueError("no reply")
+        return {"answer": 1}
+
+    study = Study(
+        "some",
+        "some",
+        outcomes=(OutcomeSpec("answer"),),
+        run_budget=RunBudget(replicates=3),
+        output_dir=tmp_path / "some",
+    )
+    run_study(study, agent_bindings={"default-agent": fail_sometimes}, show_progress=False)
+    with open_results(tmp_path / "some") as results:
+        run_id = next(result.run_id for result in results if result.error_info)
+    code, out = show(tmp_path / "some")
+    assert code == 2
+    assert "the first of its failed runs: ValueError: no reply" in out
+    assert f"`fairtrial show {tmp_path / 'some'} {run_id}`" in out
 
 
 def test_of_one_that_failed_it_is_said_why(show, tmp_path):

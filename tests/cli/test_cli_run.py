@@ -170,6 +170,7 @@ BAD = {
     "parallel": (["--parallel", 0], "parallelism: must be 1 or more, got 0"),
     "limit": (["--limit", 0], "limit: must be 1 or more, got 0"),
     "only": (["--only", "y == 1"], "only: there is no 'y'; known: x, agent_id, problem_id"),
+    "only misspelled": (["--only", "replicat == 1"], "'replicat'; did you mean 'replicate'?"),
     "only syntax": (["--only", "x =="], "only"),
     "set": (["--set", "run_budget.replicats=3"], "did you mean 'replicates'?"),
     "set value": (["--set", "run_budget.replicates=none"], "expected a whole number"),

@@ -12,6 +12,7 @@ from fairtrial.arena import (
     Basis,
     CandidateJudged,
     CheckStarted,
+    Comparison,
     Estimate,
     Evaluation,
     Judgement,
@@ -29,6 +30,7 @@ from fairtrial.arena.model.figures import percent_text, seconds_text
 from fairtrial.arena.model.timings import TimingTopic
 from fairtrial.arena.timing.stats.ratio_text import estimate_text, ratio_text
 from fairtrial.cli import (
+    compare,
     doctor,
     evaluate_progress as judging,
     live_display as live,
@@ -297,6 +299,22 @@ def test_several_benchmarks_have_a_line_each(monkeypatch):  # bench 9
     assert len(list(timings.measurement_lines(measured(timings=several[:1])))) == 1
 
 
+def test_a_comparison_names_what_its_times_are_of(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    both = measured(timings=(timing(), timing("cli")))
+    compare.print_comparison(Comparison("twice", judged("old.diff"), judged("new.diff"), both))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "new.diff against old.diff: faster, 1.42x [1.38, 1.46]"
+    assert [line.split("  ")[-1] for line in lines[1:3]] == ["old.diff 410 µs"] * 2
+
+
+def test_a_comparison_without_times_says_who_was_rejected(capsys):
+    compare.print_comparison(Comparison("twice", judged("old.diff"), rejected(), None))
+    assert "\nNot timed: wrong.diff was rejected.\n" in capsys.readouterr().out
+    compare.print_comparison(Comparison("twice", rejected("old.diff"), rejected(), None))
+    assert "Not timed: old.diff and wrong.diff were rejected." in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("cpu", "text"),
     [
@@ -371,7 +389,7 @@ def test_the_end_says_whom_to_adopt_how_sure_and_how_long_the_host_was_idle(show
     alone = show(*[replace(row, measurement=measured(adopt=True)) for row in rows[:2]])
     assert "\nTo be adopted, each alone: second (1.42x), first (1.42x); together they" in alone
     assert "measured again" not in alone
-    assert "Intervals are of 95 % and 97.5 %; the surer ones" in " ".join(text.split())
+    assert "Intervals are of 95 % and 97.5 %; the wider ones" in " ".join(text.split())
     assert "stood idle for 1.2 s" in text
     text = show(judged(measurement=measured(SLOWER)))
     assert "\n1 candidate timed, none to be adopted.\nIntervals are of 95 %.\n" in text

@@ -50,7 +50,8 @@ def installed(tmp_path, monkeypatch):
     plugins._find_entry_points.cache_clear()
     yield tmp_path
     plugins._find_entry_points.cache_clear()
-    sys.modules.pop("my_lab", None)
+    for name in ("my_lab", "my_designs"):
+        sys.modules.pop(name, None)
 
 
 @pytest.fixture
@@ -98,6 +99,26 @@ def test_options_of_plug_ins_are_checked_before_anything_runs(
     code, _, err = run("run", "study.yaml", "--dry-run")
     assert code == 2
     assert says in err
+
+
+def test_a_design_of_a_package_is_used_by_name(run, write, study):
+    factors = [{"name": "x", "levels": [1, 2, 3]}, {"name": "y", "levels": ["a", "b"]}]
+    write({**study, "factors": factors, "design_spec": {"kind": "one_at_a_time"}})
+    code, _, err = run("run", "study.yaml")
+    assert code == 0, err
+    with open_results("artifacts/plugged") as results:
+        assignments = [dict(item.factor_assignments) for item in results.conditions]
+    assert sorted((row["x"], row["y"]) for row in assignments) == [
+        (1, "a"),
+        (1, "b"),
+        (2, "a"),
+        (3, "a"),
+    ]
+
+
+def test_no_section_of_the_guide_is_empty():
+    headings = re.findall(r"^(#+) (.*)\n\s*^(#+) ", GUIDE, re.M)
+    assert [title for mark, title, following in headings if len(following) <= len(mark)] == []
 
 
 def test_an_executor_that_is_not_there_is_a_mistake_with_the_known_names(run, write, study):

@@ -27,19 +27,24 @@ def read_candidates(folder: Path, run_id: str = "") -> list[Row]:
     """Return the candidates of all runs, or of one; raise a `StudyError` if there are none."""
     with open_results(folder) as results:
         rows: list[Row] = [row for row in results.candidates if row["run_id"].startswith(run_id)]
-        failed = [result for result in results if result.error_info]
-    if not rows:
-        message = f"{folder} has no candidates to show"
-        if failed:
-            why = on_one_line(str(failed[0].error_info), LONGEST_ERROR)
-            hint = f"its run failed: {why}: `fairtrial show {folder} {failed[0].run_id}`"
-            raise StudyError(Mistake((), message, hint))
-        hint = (
-            "those of an optimization are stored when it is done; a run is shown by "
-            "`fairtrial show DIR RUN_ID`"
-        )
-        raise StudyError(Mistake((), message, hint))
+        if not rows:
+            message = f"{folder} has no candidates to show"
+            raise StudyError(Mistake((), message, _advise_without_candidates(folder, results)))
     return rows
+
+
+def _advise_without_candidates(folder: Path, results: Results) -> str:
+    """Return what to look at instead: a failed run if there is one, else any run."""
+    failed = next((result for result in results if result.error_info), None)
+    if failed is not None:
+        which = "its run failed" if len(results) == 1 else "the first of its failed runs"
+        why = on_one_line(str(failed.error_info), LONGEST_ERROR)
+        return f"{which}: {why}: `fairtrial show {folder} {failed.run_id}`"
+    run_id = results[0].run_id if len(results) else "RUN_ID"
+    return (
+        "only optimizations have them, once they are done; a run is shown by "
+        f"`fairtrial show {folder} {run_id}`"
+    )
 
 
 def print_tree(folder: Path, rows: Sequence[Row]) -> None:

@@ -25,8 +25,9 @@ from fairtrial.cli.output import (
     warn,
 )
 from fairtrial.cli.problem_commands import choose_emit, print_notes, unsandboxed_option
+from fairtrial.cli.table import cut_cell
 from fairtrial.cli.timing_files import instructions_option, save_timings, timing_options
-from fairtrial.cli.timing_text import remark_lines
+from fairtrial.cli.timing_text import LONGEST_NAME, remark_lines
 from fairtrial.cli.verdict_text import print_verdicts, shown_name
 from fairtrial.core import LabError
 
@@ -78,7 +79,7 @@ def command(
     if as_json:
         print_json(comparison.as_dict())
     else:
-        _print_comparison(comparison)
+        print_comparison(comparison)
     rejections = [
         side.rejection for side in (comparison.first, comparison.second) if side.rejection
     ]
@@ -89,15 +90,21 @@ def command(
     return 0
 
 
-def _print_comparison(comparison: Comparison) -> None:
+def print_comparison(comparison: Comparison) -> None:
+    """Print how the second version compares with the first, or why they were not timed."""
     names = [shown_name(side.name) for side in (comparison.second, comparison.first)]
     if comparison.measurement is None:
         print_verdicts([comparison.first, comparison.second])
+        sides = (comparison.first, comparison.second)
+        rejected = [shown_name(side.name) for side in sides if side.rejection]
+        if rejected:
+            verb = "was" if len(rejected) == 1 else "were"
+            print_wrapped(f"Not timed: {' and '.join(rejected)} {verb} rejected.")
     else:
         measured = comparison.measurement
         verdict = measured.verdict_text
         click.echo(style(f"{names[0]} against {names[1]}: {verdict}", bold=True))
-        for line in remark_lines(measured):
+        for line in remark_lines(measured, cut_cell(names[1], LONGEST_NAME)):
             click.echo(line)
     for text in summarize_audit(comparison.adequacy):
         print_wrapped(text)

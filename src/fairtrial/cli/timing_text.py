@@ -33,21 +33,24 @@ def measurement_lines(measurement: Measurement) -> Iterator[str]:
     yield from remark_lines(measurement)
 
 
-def remark_lines(measurement: Measurement) -> Iterator[str]:
+def remark_lines(measurement: Measurement, base_name: str = "base") -> Iterator[str]:
     """Yield the lines of each benchmark and all remarks, without a recommendation."""
     if len(measurement.timings) > 1:
-        yield from benchmark_lines(measurement)
+        yield from benchmark_lines(measurement, base_name)
     for remark in describe_measurement(measurement).remarks:
         yield fold(on_one_line(remark, LONGEST_NOTE), "  ", "    ")
 
 
-def benchmark_lines(measurement: Measurement) -> Iterator[str]:
-    """Yield one line per benchmark: verdict, ratio with interval, time of the base."""
+def benchmark_lines(measurement: Measurement, base_name: str = "base") -> Iterator[str]:
+    """Yield one line per benchmark: verdict, ratio with interval, time of the base.
+
+    base_name: what the candidate was timed against
+    """
     timings = measurement.timings
     ratios = [
         timing.estimate.text() if timing.estimate else "too few sessions" for timing in timings
     ]
-    bases = [f"base {timing.base_text}" if timing.base_text else "" for timing in timings]
+    bases = [f"{base_name} {timing.base_text}" if timing.base_text else "" for timing in timings]
     columns = ([timing.verdict for timing in timings], ratios)
     verdicts, speeds = (max(map(len, column)) for column in columns)
     taken = len("    ") + verdicts + speeds + max(map(len, bases)) + 3 * len(GAP)

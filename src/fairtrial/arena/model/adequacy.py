@@ -158,10 +158,14 @@ class Adequacy:
         if not self.nulls and not self.mutants:
             return ""
         rejected = sum(null.passed is False for null in self.nulls)
+        unjudged = sum(null.passed is None for null in self.nulls)
         text = f"{rejected} of {len(self.nulls)} null candidates rejected"
+        text += f" and {unjudged} not judged" if unjudged else ""
         judged = self.killed + len(self.survivors)
         text += f", {self.killed} of {judged} mutants rejected" if judged else ""
-        return f"{text}, {self.left} not judged for want of time" if self.left else text
+        if not self.left:
+            return text
+        return f"{text}; {self.left} not judged for want of time, mutants included"
 
     @property
     def veto(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterator
 
-from fairtrial.core import Mistake, StudyError
+from fairtrial.core import Mistake, StudyError, did_you_mean
 from fairtrial.study.design.expression_warnings import find_comparison_warnings
 from fairtrial.study.design.expressions import Expression
 from fairtrial.study.design.run_plan import RunPlan
@@ -24,9 +24,9 @@ def find_expression_mistakes(study: Study, only: str) -> Iterator[Mistake]:
     except StudyError as error:
         yield from (mistake.under(("only",)) for mistake in error.mistakes)
         return
-    known = ", ".join([*sorted(own_names), *RUN_FACTS])
-    for name in sorted(names - own_names - set(RUN_FACTS)):
-        yield Mistake(("only",), f"there is no '{name}'", f"known: {known}")
+    known = [*sorted(own_names), *RUN_FACTS]
+    for name in sorted(names.difference(known)):
+        yield Mistake(("only",), f"there is no '{name}'", did_you_mean(name, known))
 
 
 def check_expression(plan: RunPlan, only: str) -> None:
