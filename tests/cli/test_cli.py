@@ -59,6 +59,15 @@ def test_an_unknown_command_gets_a_suggestion(run):
     assert "there is no command 'chekc'; did you mean 'check'?" in err
 
 
+def test_check_says_how_to_have_own_functions_imported(run, tmp_path):
+    run("init", tmp_path / "my study.yaml")
+    code, out, _ = run("check", tmp_path / "my study.yaml")
+    assert code == 0
+    *_, line = out.splitlines()
+    assert re.match(r"next:    fairtrial run '.*my study\.yaml' --dry-run  # also imports", line)
+    assert "next:" not in run("check", EXAMPLE)[1]  # names no functions
+
+
 def test_check_says_that_all_is_well(run):
     code, out, _ = run("check", EXAMPLE)
     assert code == 0

@@ -213,7 +213,14 @@ def test_room_is_looked_for_where_it_will_be_needed(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("controllers", "status"), [(["memory", "pids"], "yes"), (["pids"], "partly"), ([], "no")]
+    ("controllers", "status"),
+    [
+        (["memory", "pids"], "yes"),
+        (["memory", "pids", "cpuacct"], "yes"),
+        (["pids", "cpuacct"], "partly"),
+        (["pids"], "partly"),
+        ([], "no"),
+    ],
 )
 def test_control_groups_are_told_by_what_they_limit(controllers, status, tmp_path, monkeypatch):
     place = GroupParent(2, tmp_path, tmp_path, tuple(controllers))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
 
 from fairtrial.arena import is_problem_file
 from fairtrial.cli.check_problem import check_problem
-from fairtrial.cli.output import count, json_option, print_json, warn
+from fairtrial.cli.output import count, json_option, print_json, shown_path, warn
 from fairtrial.core import StudyError
-from fairtrial.study import files, report, runner
+from fairtrial.study import Study, files, report, runner
 
 
 @click.command(
@@ -63,3 +64,12 @@ def command(study: Path, as_json: bool) -> None:
     remarks += f": {', '.join(plan.untested)} will not be tested" if plan.untested else ""
     size = f"{count(len(plan.conditions), 'condition')}, {count(plan.runs, 'run')}"
     click.echo(f"{study}: no mistakes{remarks}; {size}")
+    if _names_own_functions(loaded.study):
+        command = f"fairtrial run {shlex.quote(shown_path(study))} --dry-run"
+        click.echo(f"next:    {command}  # also imports your functions")
+
+
+def _names_own_functions(study: Study) -> bool:
+    """Return whether agents or problems are given as `module:function`."""
+    bindings = [*study.agents.values(), *study.problems.values()]
+    return any(":" in (binding.use or "") for binding in bindings)

@@ -16,6 +16,7 @@ from typing import Literal
 from fairtrial.core import LabError
 from fairtrial.sandbox.bubblewrap import Bubblewrap
 from fairtrial.sandbox.cgroup import find_usable_parents
+from fairtrial.sandbox.hierarchy import CONTROLLERS
 from fairtrial.sandbox.host_lock import HOST_FOLDER, HostLock
 from fairtrial.sandbox.namespaces import Namespaces
 from fairtrial.sandbox.plain import Plain
@@ -180,14 +181,15 @@ def check_control_groups() -> HostFact:
         for parent in parents
         for controller in parent.controllers
     ]
-    if len(controllers) == 2:
+    if set(CONTROLLERS) <= {name for parent in parents for name in parent.controllers}:
         return HostFact("control groups", "yes", ", ".join(controllers))
     remedy = ""
     if UNIFIED.exists() and os.geteuid() != 0 and shutil.which("systemd-run"):
         # In the scope that this makes, the groups around the process's own belong to the user.
         remedy = "This may help:\n$ systemd-run --user --scope fairtrial doctor"
     polled = "limits that the kernel can't hold are held by looking often; short bursts get past"
-    detail = f"{', '.join(controllers) or 'none to be had'}: {reason}; {polled}"
+    usable = ", ".join(controllers) or "none to be had"
+    detail = f"{usable}: {reason}; {polled}" if reason else f"{usable}; {polled}"
     return HostFact("control groups", "partly" if controllers else "no", detail, remedy)
 
 

@@ -68,7 +68,7 @@ def check_spare_core(cpus: Path = CPUS) -> HostFact:
     if len(siblings) == 1 and None not in siblings:
         detail = f"{len(cores)} cores, which are threads of one: they slow each other down"
         return HostFact(name, "partly", f"{detail}; {EFFECT}")
-    return HostFact(name, "yes", f"one of {len(cores)} is timed, the others are left")
+    return HostFact(name, "yes", f"one of {len(cores)} times, the others do the rest")
 
 
 def _siblings(cpus: Path, core: int) -> str | None:
