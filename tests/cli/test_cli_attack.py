@@ -60,6 +60,14 @@ def test_without_a_win_the_exit_code_is_0(run, outcomes):
     assert "to do: add cases" in out
 
 
+def test_without_timing_accepted_attacks_are_not_said_to_be_harmless(run, outcomes):
+    outcomes(result(LIST, AttackOutcome.ACCEPTED_WRONG))
+    out = run("attack", PROBLEM, "--check-only")[1]
+    assert "Accepted although wrong; not timed" in out
+    assert "without --check-only, what was accepted might win" in " ".join(out.split())
+    assert "might win" not in run("attack", PROBLEM)[1]
+
+
 def test_wrong_candidates_that_were_accepted_count_if_that_is_wanted(run, outcomes):
     outcomes(result(LIST, AttackOutcome.ACCEPTED_WRONG))
     assert run("attack", PROBLEM, "--strict")[0] == 5

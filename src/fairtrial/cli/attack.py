@@ -29,6 +29,8 @@ from fairtrial.testing.cheats import (
 
 WON = 5
 """The exit code if an attack won."""
+ACCEPTED = "Accepted although wrong, and not adopted"
+ACCEPTED_UNTIMED = "Accepted although wrong; not timed"
 COLUMNS = (
     AttackOutcome.REJECTED,
     AttackOutcome.VETOED,
@@ -107,7 +109,7 @@ def command(
     if as_json:
         print_json(report.as_dict())
     else:
-        print_report(report)
+        print_report(report, is_timed=not check_only)
     accepted = report.select(AttackOutcome.ACCEPTED_WRONG)
     return WON if report.wins or (strict and accepted) else 0
 
@@ -144,8 +146,11 @@ def _show_progress(result: AttackResult) -> None:
         note(f"{result.outcome.value}: {result.attack.name}")
 
 
-def print_report(report: AttackReport) -> None:
-    """Print how many attacks of each class had which outcome, and the details of wins."""
+def print_report(report: AttackReport, *, is_timed: bool = True) -> None:
+    """Print how many attacks of each class had which outcome, and the details of wins.
+
+    is_timed: whether candidates that passed were timed, so that they could be adopted
+    """
     counts = report.count_by_class()
     width = max(len(group.value) for group in counts)
     click.echo(f"{''.ljust(width)}  " + "  ".join(title.rjust(8) for title in TITLES))
@@ -157,10 +162,12 @@ def print_report(report: AttackReport) -> None:
             click.echo(style(line, fg="red", bold=True) if cells[-1] else line)
     for outcome, title in (
         (AttackOutcome.WON, "Won: adopted, harmed the judge, or got at data of others"),
-        (AttackOutcome.ACCEPTED_WRONG, "Accepted although wrong, and not adopted"),
+        (AttackOutcome.ACCEPTED_WRONG, ACCEPTED if is_timed else ACCEPTED_UNTIMED),
     ):
         _print_details(report.select(outcome), title)
     _print_rest(report)
+    if not is_timed:
+        print_wrapped("Nothing was timed: without --check-only, what was accepted might win.")
 
 
 def _print_details(results: tuple[AttackResult, ...], title: str) -> None:
