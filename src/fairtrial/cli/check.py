@@ -71,5 +71,7 @@ def command(study: Path, as_json: bool) -> None:
 
 def _names_own_functions(study: Study) -> bool:
     """Return whether agents or problems are given as `module:function`."""
-    bindings = [*study.agents.values(), *study.problems.values()]
-    return any(":" in (binding.use or "") for binding in bindings)
+    uses = [binding.use for binding in study.agents.values()]
+    for problem in study.problems.values():
+        uses += [problem.use or "", str(problem.evaluator or "")]
+    return any(":" in use for use in uses)
