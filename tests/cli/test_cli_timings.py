@@ -389,7 +389,7 @@ def test_the_end_says_whom_to_adopt_how_sure_and_how_long_the_host_was_idle(show
     alone = show(*[replace(row, measurement=measured(adopt=True)) for row in rows[:2]])
     assert "\nTo be adopted, each alone: second (1.42x), first (1.42x); together they" in alone
     assert "measured again" not in alone
-    assert "Intervals are of 95 % and 97.5 %; the wider ones" in " ".join(text.split())
+    assert "Intervals are of 95 % and 97.5 %; the higher is of a race" in " ".join(text.split())
     assert "stood idle for 1.2 s" in text
     text = show(judged(measurement=measured(SLOWER)))
     assert "\n1 candidate timed, none to be adopted.\nIntervals are of 95 %.\n" in text

@@ -214,11 +214,7 @@ def _summarize_timing(judgements: Sequence[Judgement]) -> Iterator[str]:
     estimates = [measured.estimate for _, measured in timed if measured.estimate]
     shares = sorted({f"{100 * estimate.confidence:.3g} %" for estimate in estimates})
     if shares:
-        raced = (
-            "; the wider ones are of a race, and all of them hold at once"
-            if len(shares) > 1
-            else ""
-        )
+        raced = "; the higher is of a race, where all hold at once" if len(shares) > 1 else ""
         yield f"Intervals are of {' and '.join(shares)}{raced}."
     idle_s = sum(measured.waited_s for _, measured in timed)
     if idle_s >= LEAST_IDLE_S:
