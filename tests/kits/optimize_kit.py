@@ -31,10 +31,9 @@ from fairtrial.arena import (
     CheckStarted,
     TimingProgress,
 )
-from fairtrial.arena.delivery import winner
+from fairtrial.arena.delivery import delivery, winner
 from fairtrial.arena.timing import function_benchmark as calls
 from fairtrial.arena.timing.bench import SessionBatch
-from fairtrial.cli import optimize
 from fairtrial.cli.event_text import describe_event
 from fairtrial.cli.main import main
 from fairtrial.core.events import emit_to_all
@@ -281,10 +280,10 @@ def mark_places():
     surround(winner, "profile_winner", "profile")
     surround(engine_run, "export_tables", "tables")
     surround(export, "check_set", "tables written")
-    surround(optimize, "write_patch", "patch")
-    surround(optimize, "atomic_write", "explanation")
-    surround(optimize, "put_on_branch", "branch")
-    surround(optimize, "apply_to_tree", "apply")
+    surround(delivery, "write_patch", "patch")
+    surround(delivery, "atomic_write", "explanation")
+    surround(delivery, "put_on_branch", "branch")
+    surround(delivery, "apply_to_tree", "apply")
 
 
 def surround(module, name, place):
