@@ -59,12 +59,3 @@ def find_problem_unit(
     is_within = any(len(levels) > 1 for levels in levels_by_problem.values())
     generalizes = plan is None or plan.generalize == "problems"
     return ProblemUnit(len(levels_by_problem), is_within, generalizes)
-
-
-def _find_filtered_problems(plan: AnalysisPlan | None) -> set[object] | None:
-    """Return the problems that a plan's filters select; None if they select all."""
-    for name in PROBLEM_FACTORS:
-        if plan is not None and name in plan.filters:
-            values = plan.filters[name]
-            return set(values) if isinstance(values, (list, tuple)) else {values}
-    return None

@@ -39,11 +39,6 @@ class ProblemCells:
         complete: NDArray[np.bool_] = self.counts.min(axis=1) > 0
         return complete
 
-    @property
-    def is_nested(self) -> bool:
-        """Whether each problem has runs in one group only."""
-        return bool(((self.counts > 0).sum(axis=1) == 1).all())
-
 
 def problem_codes(sample: ComparisonSample) -> tuple[tuple[str, ...], Codes]:
     """Return the names of the problems in a sample, and the problem of each run."""

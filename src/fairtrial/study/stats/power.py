@@ -33,22 +33,6 @@ MAX_NONCENTRALITY = 1e8
 """Effects of more standard errors than this have power 1; scipy returns NaN for them."""
 
 
-def t_test_power(
-    d: float, n1: int, n2: int, *, alpha: float = 0.05, test: TestKind = "two-sided"
-) -> float | None:
-    """Compute the power of a two-sample t test (Cohen 1988, ch. 2).
-
-    Args:
-        d: standardized difference of the means; for an equivalence test the margin, with equal
-            means.
-        n1: runs in the first group.
-        n2: runs in the second group.
-        alpha: significance level.
-        test: the alternative.
-    """
-    return contrast_power(d, (1.0, -1.0), (n1, n2), alpha=alpha, test=test)
-
-
 def contrast_power(
     d: float,
     weights: Sequence[float],
@@ -75,29 +59,6 @@ def contrast_power(
         return None
     error = math.sqrt(sum(w * w / n for w, n in zip(weights, sizes, strict=True)))
     return noncentral_t_power(d / error, sum(sizes) - len(sizes), alpha, test)
-
-
-def equivalence_power(
-    margin: float, n1: int, n2: int, *, alpha: float = 0.05, true_d: float = 0.0
-) -> float | None:
-    """Compute the exact power of two one-sided t tests (TOST) of equivalence.
-
-    Each test has level `alpha`, which is equivalent to a 1 - 2·alpha interval within ±margin
-    (Schuirmann 1987). Integrates over the estimated standard deviation (Phillips 1990).
-
-    Args:
-        margin: standardized equivalence margin.
-        n1: runs in the first group.
-        n2: runs in the second group.
-        alpha: significance level of each test.
-        true_d: true standardized difference of the means.
-    """
-    check_arguments(margin, alpha)
-    check_arguments(true_d, alpha)
-    if _too_few((n1, n2)):
-        return None
-    error = math.sqrt(1 / n1 + 1 / n2)
-    return _tost_power(margin / error, true_d / error, n1 + n2 - 2, alpha)
 
 
 def anova_power(d: float, sizes: Sequence[int], *, alpha: float = 0.05) -> float | None:
@@ -226,7 +187,7 @@ def noncentral_t_power(noncentrality: float, df: float, alpha: float, test: Test
     from scipy import stats
 
     if test == "equivalence":
-        return _tost_power(noncentrality, 0.0, df, alpha)
+        return _tost_power(noncentrality, df, alpha)
     noncentrality = max(-MAX_NONCENTRALITY, min(MAX_NONCENTRALITY, noncentrality))
     if test == "one-sided":
         critical = stats.t.isf(alpha, df)
@@ -248,8 +209,8 @@ def noncentral_f_power(noncentrality: float, df1: int, df2: int, alpha: float) -
     return _probability(stats.ncf.sf(stats.f.isf(alpha, df1, df2), df1, df2, noncentrality))
 
 
-def _tost_power(margin: float, true: float, df: float, alpha: float) -> float:
-    """Compute the power of two one-sided tests; margin and true difference in standard errors.
+def _tost_power(margin: float, df: float, alpha: float) -> float:
+    """Compute the power of two one-sided tests if means are equal; the margin in standard errors.
 
     Given the estimated standard deviation s (in units of the true one), both tests reject if the
     estimate lies between -margin + t·s and margin - t·s; this probability is averaged over s.
@@ -267,8 +228,8 @@ def _tost_power(margin: float, true: float, df: float, alpha: float) -> float:
         return 0.0
     points, weights = _quadrature()
     s = low + (high - low) * points
-    inside = stats.norm.cdf(margin - true - critical * s)
-    inside -= stats.norm.cdf(critical * s - margin - true)
+    inside = stats.norm.cdf(margin - critical * s)
+    inside -= stats.norm.cdf(critical * s - margin)
     density = stats.chi.pdf(s * scale, df) * scale
     return _probability((high - low) * np.sum(weights * inside * density))
 
