@@ -275,9 +275,7 @@ def main() -> None:
             if not asked.tell:
                 anyio.run(run, Given(ledger, asked.quick, asked.comparisons, asked.peer))
         except KeyboardInterrupt:
-            sys.exit(
-                f"interrupted: {ledger.count()} results are in {ledger.path}; go on with the same"
-            )
+            sys.exit(f"interrupted: {ledger.count()} results are in {ledger.path}; run it again")
         finally:
             if ledger.count():
                 tell(ledger)

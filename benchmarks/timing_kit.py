@@ -201,7 +201,7 @@ class Watched:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """Results as JSON lines, written as they come: what was interrupted goes on where it was."""
+    """Results as JSON lines, written as they come, so that an interrupted run can continue."""
 
     path: Path
 

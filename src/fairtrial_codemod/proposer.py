@@ -96,7 +96,7 @@ class CodemodProposer(Proposer, Record):
         if not made:
             refusals = [plan for plan in plans if isinstance(plan, str)]
             why = "; ".join(dict.fromkeys([*refusals, *skipped]))
-            return Reply(refusal=why or "there is nothing to go on from")
+            return Reply(refusal=why or "there is nothing to continue from")
         parents: list[str | None] = [tried.digest for tried in request.about]
         return Reply(
             candidates=tuple(
@@ -178,7 +178,7 @@ async def _run_in_thread(lock: HostLock, work: Callable[[Callable[[], bool]], T]
         return lease.is_overdue()
 
     while True:
-        # A cancelled task waits for the thread, which would go on without the lease otherwise.
+        # A cancelled task waits for the thread, which would otherwise run on without the lease.
         async with lock.shared() as lease:
             try:
                 return await to_thread.run_sync(work, partial(must_stop, lease))

@@ -204,7 +204,7 @@ def test_who_interrupts_twice_is_told_how_to_go_on(desk, monkeypatch):
     monkeypatch.setattr(runner, "execute_study", leave_at_once)
     code, out, err = desk.optimize("--unsandboxed", asking=NOTHING)
     assert (code, out) == (130, "")
-    assert err.endswith("the same command goes on where it was\n")
+    assert err.endswith("the same command continues where it stopped\n")
 
 
 @needs_sandbox
@@ -421,7 +421,7 @@ def test_whose_fault_it_was_and_the_same_command_goes_on(desk):
     down.touch()
     code, _, err = desk.optimize(asking=NOTHING)
     assert code == 4  # nobody's here
-    assert "error: the network is down; the same command goes on where it was" in err
+    assert "error: the network is down; the same command continues where it stopped" in err
     down.unlink()
     code, out, _ = desk.optimize(asking=NOTHING)
     assert code == 0

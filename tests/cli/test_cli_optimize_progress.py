@@ -350,8 +350,8 @@ def test_a_request_that_is_withdrawn_is_not_awaited_any_more(view):
     [
         ("StudyError: bench: a\ncheck: b", 2, "p.yaml: bench: a\np.yaml: check: b"),
         ("MisfitError: bench.b: too long", 2, "p.yaml: bench.b: too long"),
-        ("LabError: no room", 4, "no room; the same command goes on where it was"),
-        ("ValueError: odd", 4, "ValueError: odd; the same command goes on where it was"),
+        ("LabError: no room", 4, "no room; the same command continues where it stopped"),
+        ("ValueError: odd", 4, "ValueError: odd; the same command continues where it stopped"),
     ],
 )
 def test_a_run_that_came_to_nothing_is_told_as_what_it_was(told, code, said):

@@ -142,7 +142,7 @@ def test_results_that_are_there_are_exit_3_with_what_to_do(run, study):
     before = stable_tables("out")
     code, out, err = run("run", study())
     assert (code, out) == (3, "")
-    assert "holds results of this study already; go on with --resume" in err
+    assert "holds results of this study already; continue with --resume" in err
     code, out, _ = run("run", study(), "--json")
     assert code == 3
     assert json.loads(out)["ok"] is False

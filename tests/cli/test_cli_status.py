@@ -138,7 +138,7 @@ def test_the_status_of_a_pilot_with_failures_costs_and_skipped_runs(run, study):
         "  skipped  2",
         "  cost     $1.50",
         "  tokens   21",
-        "  go on    fairtrial resume out",
+        "  resume   fairtrial resume out",
     ]
     run("run", study("my_agents:fail"), "--output", "failed")
     _, out, _ = run("status", "failed")
@@ -151,7 +151,7 @@ def test_the_status_of_a_study_that_stopped_early_says_why(run, study, status):
     _, out, _ = run("status", "out")
     assert out.startswith("s: not running (a budget is used up)\n")
     command = "fairtrial resume out --set run_budget.max_cost_usd=..."
-    assert out.splitlines()[-1] == f"  go on    {command}"
+    assert out.splitlines()[-1] == f"  resume   {command}"
     assert status()["go_on"] == command
 
 
@@ -163,7 +163,7 @@ def test_what_was_killed_is_told_how_to_go_on_and_goes_on_as_it_was_begun(run, r
     _, out, _ = run("status", "out")
     lines = out.splitlines()
     assert lines[0] == "s: not running (its process was killed)"
-    assert lines[-1] == "  go on    fairtrial resume out"
+    assert lines[-1] == "  resume   fairtrial resume out"
     Path("go").touch()
     code, _, err = run("resume", "out", "--limit", 1)
     assert code == 0
@@ -213,12 +213,12 @@ def test_an_optimization_goes_on_by_its_own_command(words, tmp_path):
 def test_a_long_command_is_folded_between_words_such_that_a_shell_takes_it(monkeypatch):
     command = shlex.join(["fairtrial", "optimize", "a b.yaml", *["--option", "x='y z'"] * 3])
     monkeypatch.setenv("COLUMNS", "40")
-    assert fold_command(command, "  go on    ") == f"  go on    {command}"  # into a file
+    assert fold_command(command, "  resume   ") == f"  resume   {command}"  # into a file
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    shown = fold_command(command, "  go on    ")
+    shown = fold_command(command, "  resume   ")
     assert max(map(len, shown.splitlines())) <= 40
     assert len(shown.splitlines()) > 2
-    assert shlex.split(shown.replace("\\\n", ""))[2:] == shlex.split(command)
+    assert shlex.split(shown.replace("\\\n", ""))[1:] == shlex.split(command)
 
 
 def test_the_status_of_failures_stands_below_their_number(run, study):
@@ -235,7 +235,7 @@ def test_runs_that_are_done_again_are_not_done_yet(capsys, monkeypatch):
         "settled": {"success": 8, "failed": 0, "broken": 0},
         "running": 2,
         "eta_s": 90.0,
-        "told": now - 30,  # reported half a minute ago
+        "reported_at": now - 30,
     }
     counts = {"success": 9, "failed": 3}  # committed since then
     summary = Summary(counts, {"exception": 3}, 12, 0, 0, 0.0, 0, live, None, True)

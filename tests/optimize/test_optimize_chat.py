@@ -294,7 +294,7 @@ def test_an_endpoint_that_breaks_down_and_a_kill_are_gone_on_with(desk):
         code, _, err = desk.optimize(asking=asking)
         assert code == 4
         assert "gave no answer (2 attempts): 429" in err
-        assert "the same command goes on where it was" in err
+        assert "the same command continues where it stopped" in err
         assert (len(server.seen), asked(server, WORDS[RequestKind.REFINE])) == (3, 2)
         assert cost_of_run(desk) == ("broken", pytest.approx(0.004)), "one was answered"
         assert_no_key(desk.site.folder, err)

@@ -348,7 +348,7 @@ def test_a_failure_is_repaired_so_often_and_no_more() -> None:
     assert [each.name for each in request.about] == ["0.1"]
     assert [each.name for each in request.history] == ["0.0", "0.1"]
     assert loop.is_over
-    assert loop.why_over == "1 lineage: nothing to go on from"
+    assert loop.why_over == "1 lineage: nothing to continue from"
     assert [entry.parent for entry in loop.entries] == [None, "0.0", "0.1"]
 
 
@@ -493,7 +493,7 @@ def test_a_duplicate_in_its_own_line_costs_no_share() -> None:
 def test_a_first_proposal_that_equals_the_base_is_nothing_to_go_on_from() -> None:
     loop = start()
     loop.reply(only(loop.next_requests()), [""])
-    assert loop.why_over == "1 lineage: nothing to go on from"
+    assert loop.why_over == "1 lineage: nothing to continue from"
 
 
 def test_an_equal_candidate_waits_for_the_one_that_is_being_judged() -> None:

@@ -15,7 +15,7 @@ from fairtrial.sandbox import remove_orphaned_groups
 
 @dataclass(frozen=True, slots=True)
 class Leftovers:
-    """The working copies on disk, and what became of them.
+    """The working copies on disk: which were removed, kept, or are in use.
 
     folders: all working copies of this user, those in use as well, oldest first
     removed: the paths of those that were removed

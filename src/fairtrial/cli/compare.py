@@ -58,7 +58,7 @@ def command(
     """Time candidate B against candidate A: how many times as fast is B?
 
     A and B are diffs or folders, as for `evaluate`, or the word `base`. Both are checked first.
-    Exit code 0 means that both were judged, whatever came of it.
+    Exit code 0 means that both were judged, whatever the verdict is.
     """
     loaded, warnings = read_problem(problem)
     timing_files.check(instructions=instructions)

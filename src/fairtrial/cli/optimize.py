@@ -34,7 +34,7 @@ from fairtrial.optimize import OptimizationResult, Optimizer
 from fairtrial.sandbox import find_sandbox
 from fairtrial.study import RunResult, RunStatus, Study, runner
 
-KEPT = "what was answered and judged is kept: the same command goes on where it was"
+KEPT = "what was answered and judged is kept: the same command continues where it stopped"
 
 
 @click.command(
@@ -61,8 +61,8 @@ def command(
     """Search for faster code: an agent proposes, candidates are judged, timed, repaired, refined.
 
     Your files are never touched unless you say --apply: the best candidate is written as a patch,
-    with an explanation. Stopped in whatever way, the same command goes on where it was; nothing is
-    asked for, judged or paid for twice.
+    with an explanation. However it was stopped, the same command continues where it stopped;
+    nothing is asked for, judged or paid for twice.
     """
     loaded = load_with_warnings(problem)
     options = get_options(given)
@@ -125,7 +125,7 @@ def _run(
         executor="serial",
         on_result=new_results.append,
         on_event=emit,
-        tell=lambda text: warn([text]),
+        notify=lambda text: warn([text]),
     )
     try:
         results = runner.execute_study(study, settings)

@@ -21,7 +21,7 @@ def explain_failure(error_info: str, problem: Path, proposer: str) -> FairtrialE
         return StudyError(mistakes, source="" if is_flag else str(problem))
     lab_errors = {LabError.__name__, *(error.__name__ for error in LabError.__subclasses__())}
     text = message if kind in lab_errors else error_info
-    return LabError(f"{text}; the same command goes on where it was")
+    return LabError(f"{text}; the same command continues where it stopped")
 
 
 def refer_to_flags(mistake: Mistake, proposer: str) -> Mistake:

@@ -48,7 +48,7 @@ class RunOptions:
             only=self.only,
             limit=self.limit,
             progress=self._progress_mode(),
-            tell=lambda notice: warn([notice]),
+            notify=lambda notice: warn([notice]),
             on_event=print_look,
         )
 

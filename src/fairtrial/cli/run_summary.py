@@ -20,7 +20,7 @@ SHOWN_ERRORS = 5
 MAX_READ = 1_000
 """How many failures are read to group equal ones."""
 STOP_REASONS = {
-    "budget": "a budget is used up; raise it to go on",
+    "budget": "a budget is used up; raise it to continue",
     "failure": "stopped at the first failure, as fail_fast asks",
     "cancelled": "cancelled",
     "interrupted": "interrupted",

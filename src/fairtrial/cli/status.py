@@ -61,7 +61,7 @@ def command(folder: Path, watch: bool, as_json: bool) -> None:
                 click.clear()
             _print(status)
             if resume is not None:
-                click.echo(fold_command(resume, "  go on    "))
+                click.echo(fold_command(resume, "  resume   "))
         if not watch or not is_running:
             return
         time.sleep(WATCH_S)

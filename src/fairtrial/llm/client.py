@@ -201,7 +201,7 @@ async def _attempt(
     import httpx
 
     late = f"no complete answer within {endpoint.timeout_s:g} s"
-    # The server probably goes on after a timeout, and charges for the answer.
+    # The server probably keeps working after a timeout, and charges for the answer.
     outcome: ChatAnswer | AttemptError = AttemptError(late, is_paid=True)
     with anyio.move_on_after(endpoint.timeout_s):
         try:

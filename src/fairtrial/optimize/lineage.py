@@ -210,7 +210,7 @@ def _plan_unbounded(entries: Sequence[CandidateEntry], rules: LoopRules) -> Plan
     best, stalled = find_best(entries, rules.min_effect)
     refinements = sum(entry.kind in REFINING for entry in entries)
     if best is None:
-        return "nothing to go on from"
+        return "nothing to continue from"
     if stalled >= rules.patience:
         return "no gain any more"
     if refinements >= rules.refinements:

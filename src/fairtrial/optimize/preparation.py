@@ -75,7 +75,7 @@ async def audit_checks(arena: Arena, settings: ArenaSettings) -> tuple[str, ...]
     """
     notes = await audit_quickly(arena, settings)
     for veto in arena.vetoes:
-        hint = "`fairtrial audit` shows more; --no-audit goes on nevertheless"
+        hint = "`fairtrial audit` shows more; --no-audit continues nevertheless"
         raise StudyError(Mistake(("check",), veto, hint))
     summary = arena.adequacy.summary if arena.adequacy else ""
     return (f"checks audited: {summary}", *notes) if summary else notes

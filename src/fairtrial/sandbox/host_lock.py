@@ -31,7 +31,7 @@ HOST_FOLDER = Path("/tmp")
 """Every user may make files there, and none may remove another's; TMPDIR may differ by user."""
 GATE, MAIN, BELL = "fairtrial-host.gate", "fairtrial-host.main", "fairtrial-host.bell"
 DRAIN_MAX_S = 30.0
-"""How long processes at work may go on by default after a process has asked to time."""
+"""How long processes at work may continue by default after a process has asked to time."""
 FIRST_POLL_S, MAX_POLL_S, MAX_FIFO_WAIT_S = 0.0005, 0.01, 1.0
 """Intervals of polling a lock: at first, at most, and while a process times (the FIFO wakes us)."""
 NOTIFY_AFTER_S, NOTIFY_AGAIN_S = 3.0, 60.0
@@ -123,7 +123,7 @@ class HostLock:
     async def exclusive(self, *, drain_max_s: float = DRAIN_MAX_S) -> AsyncIterator[Lease]:
         """Take the lease for timing: admit no other process, and wait for shared leases to end.
 
-        drain_max_s: how long holders of shared leases may go on; see `Lease.is_overdue`
+        drain_max_s: how long holders of shared leases may continue; see `Lease.is_overdue`
 
         Raises `RuntimeError` if the task holds a lease.
         """

@@ -21,7 +21,7 @@ class JournalConformance:
 
     @pytest.fixture
     def concurrent(self) -> executors.Executor:
-        """The tested executor, if it can act while a run goes on."""
+        """The tested executor, if it can act during a run."""
         raise NotImplementedError
 
     def test_a_run_goes_on_when_its_note_is_durable(self, concurrent: executors.Executor) -> None:

@@ -19,7 +19,7 @@ COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 INNER_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 SUSPENDING = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
-"""Nodes at which other code may run before the function goes on."""
+"""Nodes at which other code may run before the function continues."""
 INTROSPECTION = frozenset({"locals", "vars", "eval", "exec", "globals", "dir"})
 """Builtins whose callers may read any name."""
 _CATCHING_WORDS = ("suppress", "raises", "ignore", "catch")

@@ -154,7 +154,7 @@ def test_a_report_of_an_unfinished_study_is_called_an_interim_look():
     assert "25 of 40 planned runs done" in text
     assert "15 planned runs not done: this is an interim look at an unfinished study" in text
     lead, _, rest = text.partition("## Verdicts")
-    assert "**An interim look**, at 25 of 40 runs. Don't decide by it whether to go on" in lead
+    assert "**An interim look**, at 25 of 40 runs. Don't decide by it whether to continue" in lead
     assert re.search(r"`h1` Fancy helps: \*\*[a-z ]+ so far\*\*", rest)
     whole = full_report(study, conditions, results)
     assert "There are none: every planned run and test was made." in whole

@@ -67,7 +67,7 @@ def describe_steps(history: Sequence[Tried], without: Sequence[Tried] = ()) -> s
 
 def describe_outcome(tried: Tried) -> list[str]:
     """Return a candidate's verdict and its failures: a paragraph each."""
-    parts = [f"What came of it: {_describe_verdict(tried)}"]
+    parts = [f"Result: {_describe_verdict(tried)}"]
     parts.extend(_describe_failure(failure) for failure in tried.failures[:MOST_FAILURES])
     if len(tried.failures) > MOST_FAILURES:
         parts.append(f"... and {len(tried.failures) - MOST_FAILURES} further failures.")

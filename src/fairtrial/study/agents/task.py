@@ -26,8 +26,8 @@ class Task:
     condition: the run's condition
     run_spec: the run's ids, replicate and seed
     journal: durable entries of this attempt and of earlier ones
-    emit_progress: called with typed progress events (`core.events.Event`), which are shown while
-        the run goes on and are not stored
+    emit_progress: called with typed progress events (`core.events.Event`), which are shown during
+        the run and are not stored
 
     To try an agent out, make a task without `events`, `workspace` and `journal`: events are
     discarded then, the workspace is a temporary folder, and the journal is kept in memory.

@@ -1,4 +1,4 @@
-"""The journals of runs in the ledger: every entry is on disk before its run goes on."""
+"""The journals of runs in the ledger: every entry is on disk before its run continues."""
 
 from __future__ import annotations
 

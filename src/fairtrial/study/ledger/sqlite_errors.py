@@ -11,11 +11,11 @@ from fairtrial.core import LedgerError, on_one_line
 
 DISK_FULL = (
     "can't be written: there is no room left; nothing that was counted as done is lost: make room, "
-    "then go on with `fairtrial resume {folder}`"
+    "then continue with `fairtrial resume {folder}`"
 )
 IO_ERROR = (
     "can't be read or written ({error}); nothing that was counted as done is lost: see whether the "
-    "disk is full or gone, then go on with `fairtrial resume {folder}`"
+    "disk is full or gone, then continue with `fairtrial resume {folder}`"
 )
 READ_ONLY = "can't be written: the file or its folder is read-only; choose another --output"
 CANT_OPEN = (
@@ -29,13 +29,13 @@ NOT_A_LEDGER = (
     "is no ledger, or one that is damaged beyond recognition; it was left as it is: move it away, "
     "or choose another --output"
 )
-BUSY = "is held by another program; close that, then go on with `fairtrial resume {folder}`"
+BUSY = "is held by another program; close that, then continue with `fairtrial resume {folder}`"
 DUPLICATE = (
-    "holds a result of this run already: another process has written to it; stop that, then go on "
-    "with `fairtrial resume {folder}`"
+    "holds a result of this run already: another process has written to it; stop that, then "
+    "continue with `fairtrial resume {folder}`"
 )
 MOVED = (
-    "was moved or deleted while the study ran; put it back and go on with `fairtrial resume "
+    "was moved or deleted while the study ran; put it back and continue with `fairtrial resume "
     "{folder}`, or start again"
 )
 MAX_ERROR_LENGTH = 120

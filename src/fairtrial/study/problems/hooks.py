@@ -32,7 +32,7 @@ class ProblemHooks(ABC):
         return self.evaluate(result.outputs)
 
     def progress_remark(self) -> Callable[[], str] | None:
-        """Return a function that says why the machine can't go on right now, or None.
+        """Return a function that says why work can't continue on this machine right now, or None.
 
         The function returns an empty text while nothing is in the way.
         """

@@ -105,7 +105,7 @@ def _match_agent(table: RunTable, name: str | None) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True, slots=True)
 class GroupedRuns:
-    """The runs of a table that belong to the groups of a test, whatever became of them.
+    """The runs of a table that belong to the groups of a test, whatever their status.
 
     table: the table
     group: group index of each run; -1 for runs that belong to none

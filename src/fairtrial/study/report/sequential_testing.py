@@ -113,7 +113,7 @@ def _describe(
     if claim is None or number == schedule.looks:
         return replace(test, why=f"{test.why} ({name}, the last)", notes=tuple(notes))
     if not claim.is_decided:
-        why = f"not decided at {name}, and the study goes on"
+        why = f"not decided at {name}, and the study continues"
         return replace(test, verdict=TestVerdict.INCONCLUSIVE, why=why, notes=tuple(notes))
     if claim.decision == FUTILE:
         why = f"stopped at {name} for futility: {claim.why}"

@@ -102,8 +102,8 @@ def _interim_warning(data: RunTable) -> str:
         )
     done = f"{len(data):,} of {data.totals.planned:,} runs"
     return (
-        f"**An interim look**, at {done}. Don't decide by it whether to go on: stopping as soon as "
-        "a claim looks supported finds differences that don't exist more often than p says. "
+        f"**An interim look**, at {done}. Don't decide by it whether to continue: stopping as soon "
+        "as a claim looks supported finds differences that don't exist more often than p says. "
         "The final verdicts are those of all planned runs."
     )
 

@@ -26,7 +26,7 @@ class _ThreadEventLoop:
             self._cancel_tasks()
 
     def _cancel_tasks(self) -> None:
-        """Cancel tasks that the agent left running: they would go on during the next run."""
+        """Cancel tasks that the agent left running: they would still run during the next run."""
         tasks = asyncio.all_tasks(self.loop)
         if not tasks:
             return

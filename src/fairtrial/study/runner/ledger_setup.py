@@ -110,12 +110,12 @@ def _tell_changes(
     if claim_changes:
         results = f"{known:,} result{'s were' if known > 1 else ' was'} known"
         shown = "; ".join(_shorten(claim_changes))
-        settings.tell(f"claims changed after {results}, which the report will tell: {shown}")
+        settings.notify(f"claims changed after {results}, which the report will say: {shown}")
     old, new = lock
     if not known and old is not None and old.is_explicit and old.digest != new.digest:
         shown = "; ".join(_shorten(describe_lock_changes(old, new)))
-        settings.tell(
-            f"this is not the study that was locked {old.at}, which the report will tell: {shown}"
+        settings.notify(
+            f"this is not the study that was locked {old.at}, which the report will say: {shown}"
         )
 
 
@@ -152,7 +152,7 @@ def _refuse_changes(
         )
     if not settings.resume:
         raise LedgerError(
-            f"{folder} holds results of this study already; go on with --resume (in Python: "
+            f"{folder} holds results of this study already; continue with --resume (in Python: "
             "resume=True), or choose another output directory (--output; output_dir)"
         )
     return _shorten(changes)

@@ -94,7 +94,7 @@ def prepare(study: Study, settings: RunSettings) -> PreparedStudy:
     if mistakes or plan is None or bindings is None or executor is None:
         raise StudyError(mistakes)
     for warning in selection_warnings(plan, settings.only) if settings.only is not None else ():
-        settings.tell(str(warning))
+        settings.notify(str(warning))
     return PreparedStudy(study, plan, bindings, executor, slots)
 
 

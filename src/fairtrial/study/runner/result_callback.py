@@ -34,6 +34,6 @@ def make_result_callback(
                 if messages:
                     with progress.hidden_bar():
                         for message in messages:
-                            settings.tell(message)
+                            settings.notify(message)
 
     return on_committed

@@ -129,7 +129,7 @@ def execute_study(study: Study, settings: RunSettings) -> Results:
         ledger_stack = stack.enter_context(ExitStack())
         ledger_stack.callback(ledger.close)
         if ledger.notice is not None:
-            settings.tell(ledger.notice)
+            settings.notify(ledger.notice)
         order = store_plan(
             ledger, prepared.plan, settings, _problem_fingerprints(prepared.bindings)
         )
@@ -195,7 +195,7 @@ def _open_ledger(folder: Path, settings: RunSettings) -> Ledger:
     if not settings.checkpoint and (folder / LEDGER_NAME).exists():
         raise LedgerError(
             f"{folder} holds a ledger, and the tables of a study without one would not belong to "
-            "it; choose another output directory, or go on with checkpoint=True, resume=True"
+            "it; choose another output directory, or continue with checkpoint=True, resume=True"
         )
     return open_ledger(folder if settings.checkpoint else None)
 

@@ -270,7 +270,7 @@ class RunLoop:
             "eta_s": self.counts.eta_s,
             "again": dict(+self.counts.reruns),
             "settled": self.counts.finished(),
-            "told": time.time(),
+            "reported_at": time.time(),
         }
         self.ledger.set_live(pack(live))
         self.ledger.commit()

@@ -47,7 +47,7 @@ class RunSettings:
         `threads`)
     check_early_results: called once, with the first EARLY_RESULT_COUNT successful results; returns
         messages for the user
-    tell: called with messages for the user
+    notify: called with messages for the user
     """
 
     conditions: Sequence[Condition] | None = None
@@ -72,7 +72,7 @@ class RunSettings:
     on_result: Callable[[RunResult], None] | None = None
     on_event: events.Emit = events.ignore_event
     check_early_results: Callable[[Sequence[RunResult]], Sequence[str]] | None = None
-    tell: Callable[[str], None] = warnings.warn
+    notify: Callable[[str], None] = warnings.warn
 
     def apply(self, study: Study) -> Study:
         """Return the study with output directory and condition runner of these settings."""

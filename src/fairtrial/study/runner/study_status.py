@@ -73,7 +73,7 @@ class StudyStatus:
         if estimate_s is None or self.is_paused:
             return None
         now = time.time()
-        left_s: float = estimate_s - max(0.0, now - self.live.get("told", now))
+        left_s: float = estimate_s - max(0.0, now - self.live.get("reported_at", now))
         return left_s if left_s >= SHORTEST_LEFT_S else None
 
 

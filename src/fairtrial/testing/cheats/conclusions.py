@@ -1,4 +1,4 @@
-"""What came of an attack, read from its judgement or its measurement."""
+"""The outcome of an attack, read from its judgement or its measurement."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def find_leak(judgement: Judgement) -> str:
 
 
 def conclude_untimed(attack: Attack, judgement: Judgement) -> tuple[AttackOutcome, str]:
-    """Return what came of an attack that passed its checks and isn't timed."""
+    """Return the outcome of an attack that passed its checks and isn't timed."""
     if attack.harm == Harm.LEAK:
         return AttackOutcome.NO_GAIN, "it found nothing, and behaved like the base"
     if attack.harm == Harm.SPEED or attack.needs_clock:
@@ -36,7 +36,7 @@ def conclude_untimed(attack: Attack, judgement: Judgement) -> tuple[AttackOutcom
 
 
 def conclude_timed(attack: Attack, result: Measurement | Rejection) -> tuple[AttackOutcome, str]:
-    """Return what came of an attack that was timed."""
+    """Return the outcome of an attack that was timed."""
     if isinstance(result, Rejection):
         is_ours = result.reason.value == "evaluator"
         return AttackOutcome.NOT_REACHED if is_ours else AttackOutcome.REJECTED, result.message

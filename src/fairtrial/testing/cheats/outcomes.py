@@ -1,4 +1,4 @@
-"""Outcomes of attacks: what came of each, what a win exploited, and what to do about it."""
+"""Outcomes of attacks: how each ended, what a win exploited, and what to do about it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fairtrial.testing.cheats.facts import TargetFacts
 
 
 class AttackOutcome(StrEnum):
-    """What came of an attack."""
+    """How an attack ended."""
 
     REJECTED = "rejected"
     VETOED = "vetoed"
@@ -34,7 +34,7 @@ class AttackResult:
 
     attack: the attack
     target: the attacked function, or the name of the command's benchmark
-    outcome: what came of it
+    outcome: how it ended
     detail: the rejection, veto or estimate, in one line
     exploited: for wins and wrong candidates that passed: what made it possible here
     advice: what to do about it

@@ -153,7 +153,7 @@ def ATTACK(*args, **kwargs):
     Attack(
         "a command leaves processes behind",
         AttackClass.SLOW_BASE,
-        "detached processes of the command go on and use the core while the base runs",
+        "detached processes of the command keep running and use the core while the base runs",
         _SPINNERS + "\n_spin(3, 2.0)\n",
         kinds=(Kind.COMMAND,),
         source=MADE,

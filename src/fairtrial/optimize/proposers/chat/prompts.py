@@ -151,7 +151,7 @@ def _repair_text(request: Request) -> str:
 def _refine_text(request: Request) -> str:
     return "\n\n".join(
         [
-            "# What is wanted\n\nThis attempt is right. Make it faster still: go on from it, or do "
+            "# What is wanted\n\nThis attempt is right. Make it faster still: build on it, or do "
             "what it does in a better way.",
             *map(_tried_text, request.about),
         ]
@@ -165,7 +165,7 @@ def _adapt_text(request: Request) -> str:
             "step gained: go further where there is more to gain, give up what gained nothing, or "
             "try something of another sort.",
             f"The steps so far, the oldest first:\n{describe_steps(request.history)}",
-            "The best of them, to go on from:",
+            "The best of them, to continue from:",
             *map(_tried_text, request.about),
         ]
     )

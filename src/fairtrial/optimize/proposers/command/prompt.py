@@ -27,17 +27,17 @@ made only for trying things out."""
 _WANTED = {
     RequestKind.INITIAL: "Make one change that makes what is timed faster.",
     RequestKind.REPAIR: (
-        "An attempt at this is wrong. Find out why, and mend it; keep what makes it fast. If its "
+        "An attempt at this is wrong. Find out why, and fix it; keep what makes it fast. If its "
         "idea can't work, take another."
     ),
     RequestKind.REFINE: (
-        "An attempt at this is right. Make it faster still: go on from it, or do what it does in a "
+        "An attempt at this is right. Make it faster still: build on it, or do what it does in a "
         "better way."
     ),
     RequestKind.ADAPT: (
-        "Several steps were made one after the other. Decide by what each of them gained: go on "
-        "from the best where there is more to gain, give up what gained nothing, or try something "
-        "of another sort."
+        "Several steps were made one after the other. Decide by what each of them gained: "
+        "continue from the best where there is more to gain, drop what gained nothing, or try "
+        "something of another kind."
     ),
 }
 _APPLIED = "Its changes are in the folder already"

@@ -204,7 +204,7 @@ def summarize_reports(reports: list[Any]) -> tuple[str, Any]:
     for report in reports:
         if report.failed:
             return ("error" if report.when in ("setup", "teardown") else "failed"), report
-    # The report of a subtest has a context; the test itself goes on after it.
+    # The report of a subtest has a context; the test itself continues after it.
     own = [report for report in reports if not hasattr(report, "context")]
     for report in own:
         if report.skipped:

@@ -154,7 +154,7 @@ class ThreadCapture:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.stays:  # abandoned threads go on printing
+        if self.stays:  # abandoned threads may still print
             return
         # Leave a stream alone that was replaced again meanwhile.
         if sys.stdout is self._out:

@@ -98,7 +98,7 @@ class _PendingEntry:
     is_answered: threading.Event = field(default_factory=threading.Event)
 
     def answer(self, *, is_durable: bool) -> None:
-        """Let the thread go on; only the first answer counts."""
+        """Let the thread continue; only the first answer counts."""
         if not self.is_answered.is_set():
             self.is_durable = is_durable
             self.is_answered.set()
