@@ -346,7 +346,7 @@ def test_a_file_that_goes_is_not_one_that_was_not_exercised(top):  # 13, 24
     assert (judged.verdict, judged.not_exercised) == (Verdict.PASSED, ())
 
 
-def test_a_check_may_go_on_for_as_long_as_timing_lets_it(top, monkeypatch):  # 15
+def test_a_check_may_continue_for_as_long_as_timing_lets_it(top, monkeypatch):  # 15
     import fairtrial.arena.resources as module
 
     monkeypatch.setattr(module, "POLL_S", 0.001)
@@ -405,7 +405,7 @@ def test_a_candidate_that_makes_reading_it_fail_costs_that_candidate_only(
 
 
 @pytest.mark.parametrize("text", ["'wrong'\n", "'raise'\n"])
-def test_what_fails_on_a_full_disk_is_no_verdict(top, monkeypatch, text):
+def test_a_failure_on_a_full_disk_is_no_verdict(top, monkeypatch, text):
     import fairtrial.arena.disk_guard as module
 
     async def judge(text, stage):

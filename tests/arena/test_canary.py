@@ -97,7 +97,7 @@ def test_if_none_was_imported_what_is_editable_is_named():
     assert "(src/a.py, src/b.py)" in error
 
 
-def test_what_is_never_compiled_is_said():
+def test_what_is_never_compiled_is_reported():
     error = str(refuse(trial_of(), stage_of(), COMPILED, ["src/fast.c"]))
     assert "no editable file can be compiled (e.g. src/fast.c)" in error
     assert "build:" in error

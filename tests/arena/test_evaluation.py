@@ -162,7 +162,7 @@ def test_results_come_in_input_order(evaluations):  # 17
     assert [judgement.name for judgement in evaluations[0].judgements] == list(CANDIDATES)
 
 
-def test_a_right_candidate_passes_and_its_basis_is_said(judged):  # 22
+def test_a_right_candidate_passes_and_its_basis_is_reported(judged):  # 22
     assert (judged["right"].verdict, judged["right"].basis) == (Verdict.PASSED, Basis.COMPARED)
     assert judged["right"].check_s > 0
     assert judged["right"].peak_rss_mb > 1
@@ -175,7 +175,7 @@ def test_duplicates_inherit(judged):  # 23
     assert judged["comment"].verdict == Verdict.PASSED
 
 
-def test_a_wrong_one_is_rejected_with_what_to_mend(judged):  # 19
+def test_a_wrong_candidate_is_rejected_with_the_failures(judged):  # 19
     rejection = judged["wrong"].rejection
     assert rejection.reason == Reason.TESTS
     assert [failure.what for failure in rejection.failures] == [
@@ -187,7 +187,7 @@ def test_a_wrong_one_is_rejected_with_what_to_mend(judged):  # 19
     assert "[1] == [1, 2]" in rejection.failures[0].message
 
 
-def test_what_tests_miss_is_found_by_comparing_with_the_base(judged):  # 20, 21
+def test_errors_that_tests_miss_are_found_by_comparison_with_the_base(judged):  # 20, 21
     rejection = judged["cunning"].rejection
     assert rejection.reason == Reason.DIFFERENT
     assert rejection.failures[0].check == "check[1]"
@@ -205,7 +205,7 @@ def test_tests_that_are_rewritten_and_restored_at_run_time_are_tampering(judged)
     assert "tests/test_few.py" in judged["tampers"].rejection.message
 
 
-def test_a_changed_file_that_was_never_imported_is_said(judged):  # 13
+def test_a_changed_file_that_was_never_imported_is_reported(judged):  # 13
     assert judged["unused"].verdict == Verdict.PASSED
     assert judged["unused"].not_exercised == ("src/few/unused.py",)
     assert judged["right"].not_exercised == ()

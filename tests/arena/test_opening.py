@@ -210,7 +210,7 @@ def test_a_flaky_check_is_not_attributed_to_the_warm_start(monkeypatch, cold, to
 
 
 @NEEDS_WARMTH
-def test_a_base_that_fails_warm_is_judged_cold_and_that_is_said(top, settings, monkeypatch):
+def test_a_base_that_fails_warm_is_judged_cold_and_that_is_reported(top, settings, monkeypatch):
     orders = []
     start = warm.WarmServer.starting
     monkeypatch.setattr(

@@ -201,7 +201,7 @@ limits: {memory_mb: 0}
         ("pytest -q", "check[0]: expected a mapping"),
     ],
 )
-def test_what_is_wrong_with_a_check_is_said(check: Any, message: str) -> None:
+def test_what_is_wrong_with_a_check_is_reported(check: Any, message: str) -> None:
     found = mistakes_of(problem_with(check=[check]))
     assert len(found) == 1
     assert message in found[0]
@@ -220,7 +220,7 @@ def test_what_is_wrong_with_a_check_is_said(check: Any, message: str) -> None:
         {"function": "m:f", "inputs": "a.py:f", "rel_tol": 0, "timeout_s": 0.5, "cases": 100_000},
     ],
 )
-def test_what_is_unusual_and_right_is_taken(check: dict[str, Any]) -> None:
+def test_unusual_but_valid_checks_are_accepted(check: dict[str, Any]) -> None:
     assert mistakes_of(problem_with(check=[check])) == []
 
 
@@ -287,7 +287,7 @@ def test_what_is_unusual_and_right_is_taken(check: dict[str, Any]) -> None:
         ({"folder": "/tmp"}, "folder: unknown key"),
     ],
 )
-def test_what_is_wrong_with_a_problem_is_said(fields: dict[str, Any], message: str) -> None:
+def test_what_is_wrong_with_a_problem_is_reported(fields: dict[str, Any], message: str) -> None:
     found = mistakes_of(problem_with(**fields))
     assert len(found) == 1
     assert message in found[0]
@@ -320,7 +320,7 @@ def test_pytest_is_known_by_how_it_is_called(command: list[str], is_pytest: bool
     assert Check(command=tuple(command)).is_pytest is is_pytest
 
 
-def test_studies_and_problems_are_told_apart(tmp_path: Path) -> None:
+def test_studies_and_problems_are_distinguished(tmp_path: Path) -> None:
     problem = write(tmp_path, WHOLE)
     study = write(tmp_path, "study_id: s\ntitle: t\n", "study.yaml")
     with pytest.raises(StudyError, match=r"problem.yaml: this is a code problem, not a study"):

@@ -164,7 +164,7 @@ def test_bad_files_get_one_clear_report_and_exit_2(run, write, case, command):
 
 
 @pytest.mark.parametrize("command", ["check", "plan"])
-def test_a_missing_file_and_a_directory_are_told_apart(run, tmp_path, command):
+def test_a_missing_file_and_a_directory_are_distinguished(run, tmp_path, command):
     code, _, err = run(command, "nowhere.yaml")
     assert code == 2
     assert "nowhere.yaml" in err
@@ -415,7 +415,7 @@ def test_schema_prints_and_writes_the_same_schema(run, tmp_path):
     assert json.loads((tmp_path / "study.schema.json").read_text("utf-8")) == schema
 
 
-def test_a_bug_of_ours_is_exit_1_with_a_request_to_report_it(run, monkeypatch):
+def test_a_bug_in_fairtrial_is_exit_1_with_a_request_to_report_it(run, monkeypatch):
     def explode(*args, **kwargs):
         raise RuntimeError("kaboom")
 
@@ -436,7 +436,7 @@ def test_an_interrupt_is_exit_130(run, monkeypatch):
     assert err.endswith("interrupted\n")
 
 
-def test_what_an_interrupt_leaves_is_told_and_folded_on_a_terminal(run, monkeypatch):
+def test_the_message_of_an_interrupt_is_wrapped_on_a_terminal(run, monkeypatch):
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt("what was done is kept")
 

@@ -76,7 +76,7 @@ def test_on_a_terminal_a_row_that_is_too_long_is_folded_between_words(show, fold
     assert "\n         <- the best: 1.45x [1.30, 1.60] when measured again\n" in out
 
 
-def test_who_looked_better_and_did_not_hold_is_told(show, folder):
+def test_candidates_that_were_not_confirmed_are_reported(show, folder):
     """What was said of it in the end stands beside what was said of it first."""
     why = "measured again, in fresh sessions, it is equivalent, 1.00x [0.98, 1.02]"
     with open_results(folder / "one") as results:
@@ -117,7 +117,7 @@ def test_of_several_runs_one_has_to_be_named(show, folder):
     assert "tests: 1 fails" in out
 
 
-def test_what_is_not_there_is_said(show, folder, tmp_path):
+def test_what_is_not_there_is_reported(show, folder, tmp_path):
     code, out = show(folder / "one", "9.9")
     assert code == 2
     assert "there is no candidate '9.9'" in out

@@ -192,7 +192,7 @@ def test_settings_that_forbid_namespaces_are_found_and_undone(tmp_path, monkeypa
     assert remedies.find_blocking_settings(tmp_path / "elsewhere") == []
 
 
-def test_a_lock_that_can_not_be_had_is_said(tmp_path, monkeypatch):
+def test_a_lock_that_can_not_be_had_is_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(facts, "HostLock", lambda: HostLock(tmp_path / "missing"))
     fact = facts.check_host_lock()
     assert fact.status == "no"

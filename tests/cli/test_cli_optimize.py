@@ -154,7 +154,7 @@ def test_each_base_and_each_set_of_rules_has_a_folder_of_its_own(desk):
 
 @needs_sandbox
 @pytest.mark.parametrize("output", ["", "out"])
-def test_one_that_was_killed_before_it_began_goes_on(desk, output):
+def test_one_that_was_killed_before_it_began_continues(desk, output):
     folder = desk.site.folder / (output or "artifacts/optimize-total")
     folder.mkdir(parents=True)
     (folder / ".gitignore").write_text("*\n")
@@ -197,7 +197,7 @@ def test_another_study_is_not_replaced_also_if_it_came_to_nothing(desk):
     assert err == f"error: {told}\n"
 
 
-def test_who_interrupts_twice_is_told_how_to_go_on(desk, monkeypatch):
+def test_a_second_interrupt_names_the_command_that_continues(desk, monkeypatch):
     def leave_at_once(study, settings):
         raise KeyboardInterrupt
 
@@ -208,7 +208,7 @@ def test_who_interrupts_twice_is_told_how_to_go_on(desk, monkeypatch):
 
 
 @needs_sandbox
-def test_what_came_to_nothing_goes_on_once_it_is_mended(desk):
+def test_a_failed_optimization_can_be_repeated_after_its_cause_is_fixed(desk):
     """Whatever was mended: the problem's file, or the rules. There is nothing to lose."""
     path = desk.site.folder / "elsewhere.yaml"
     problem = json.loads((desk.site.top / "problem.yaml").read_text())
@@ -410,7 +410,7 @@ def test_no_sandbox_is_refused_before_any_work(desk, monkeypatch):
 
 
 @needs_sandbox
-def test_whose_fault_it_was_and_the_same_command_goes_on(desk):
+def test_mistakes_and_network_failures_have_their_exit_codes_and_the_command_can_be_repeated(desk):
     inputs, down = desk.site.top / "inputs.py", desk.site.folder / "down"
     right = inputs.read_text()
     inputs.write_text(right.replace("number", "numbers"))
@@ -435,7 +435,7 @@ def test_whose_fault_it_was_and_the_same_command_goes_on(desk):
 
 
 @pytest.mark.parametrize("stopped", ["interrupted", "cancelled"])
-def test_one_that_was_stopped_is_told_that_it_can_go_on(desk, monkeypatch, stopped):
+def test_a_stopped_optimization_says_how_to_continue(desk, monkeypatch, stopped):
     monkeypatch.setattr(runner, "execute_study", lambda *_: SimpleNamespace(stopped=stopped))
     code, out, err = desk.optimize("--unsandboxed", asking=NOTHING)
     assert (code, out) == (130, "")

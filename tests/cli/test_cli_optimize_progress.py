@@ -125,7 +125,7 @@ def test_a_log_has_a_line_for_each_step_and_what_it_has_cost(log):
     ]
 
 
-def test_quick_answers_that_cost_nothing_are_not_told_of(log):
+def test_quick_free_replies_get_no_line(log):
     log.receive(received(Usage("codemod", seconds=0.4)))
     log.receive(received(Usage("script", cost_usd=None, seconds=0.4)))
     assert told(log) == []
@@ -133,7 +133,7 @@ def test_quick_answers_that_cost_nothing_are_not_told_of(log):
     assert told(log) == ["lineage 0, initial: answered in 64.0 s; so far cost unknown"]
 
 
-def test_what_to_expect_is_told_only_if_something_is_done(log):
+def test_the_introduction_is_printed_only_if_there_is_work(log):
     log.intro = "up to 4 candidates"
     assert log.stream.getvalue() == ""
     log.receive(ASKING)
@@ -142,7 +142,7 @@ def test_what_to_expect_is_told_only_if_something_is_done(log):
     assert log.stream.getvalue().count("up to 4") == 1
 
 
-def test_who_had_too_few_sessions_is_told_so(log):
+def test_a_candidate_with_too_few_sessions_is_reported(log):
     log.receive(TimingProgress("0.0", 1))
     few = Measurement(Verdict.INCONCLUSIVE, None, notes=("only 1 sessions fit into 2 s",))
     log.receive(CandidateJudged("0.0", Judgement("c", "d", Verdict.INCONCLUSIVE, measurement=few)))
@@ -168,7 +168,7 @@ def test_only_a_better_one_is_the_best_so_far(log):
         ([Usage("claude", cost_usd=0.5)], "$0.50"),
     ],
 )
-def test_what_was_spent_is_told_as_far_as_it_is_known(usages, text):
+def test_the_known_part_of_the_usage_is_shown(usages, text):
     spent = UsageTotal()
     for usage in usages:
         spent.add(usage)
@@ -243,7 +243,7 @@ def test_the_state_of_things_follows_each_candidate_on_its_way(view):
     ]
 
 
-def test_who_waits_for_anothers_timing_says_so_until_it_goes_on(view):
+def test_a_wait_for_another_process_is_shown_until_it_ends(view):
     waiting = WAITING.format(7)
     view.receive(requested())
     view.receive(HostWaitStarted(7))
@@ -252,7 +252,7 @@ def test_who_waits_for_anothers_timing_says_so_until_it_goes_on(view):
     assert state(view)[0] == "1 answer awaited ..."
 
 
-def test_a_step_that_had_to_wait_has_its_name_again_when_it_goes_on(view):
+def test_a_step_that_had_to_wait_has_its_name_again_when_it_continues(view):
     view.receive(BASE_TIMING)
     for _ in range(2):  # it is said again and again
         view.receive(HostWaitStarted(7))
@@ -286,7 +286,7 @@ def test_many_at_once_are_counted_not_listed(view):
     assert state(view)[0] == "checking 0.0, 1.0, 2.0, 3.0 and 5 more ..."
 
 
-def test_what_happened_scrolls_by_cut_to_the_terminal(view):
+def test_lines_of_events_are_cut_to_the_width_of_the_terminal(view):
     view.receive(entered(note="long " * 50))
     (line,) = view.canvas._console.file.getvalue().splitlines()
     assert len(line) < 60
@@ -354,6 +354,6 @@ def test_a_request_that_is_withdrawn_is_not_awaited_any_more(view):
         ("ValueError: odd", 4, "ValueError: odd; the same command continues where it stopped"),
     ],
 )
-def test_a_run_that_came_to_nothing_is_told_as_what_it_was(told, code, said):
+def test_a_failed_run_is_reported_with_its_kind_of_error(told, code, said):
     error = explain_failure(told, Path("p.yaml"), "chat")
     assert (error.exit_code, str(error)) == (code, said)

@@ -48,7 +48,7 @@ def runs_in(folder="out"):
 # -- how it ends --
 
 
-def test_a_run_says_what_came_of_it_and_where_it_is(run, study, tmp_path):
+def test_a_run_prints_its_outcome_and_its_folder(run, study, tmp_path):
     code, out, err = run("run", study())
     assert code == 0
     assert out.splitlines() == [
@@ -105,7 +105,7 @@ def test_the_failure_shown_is_the_first_of_the_plan(run, study):
     assert shown == [runs_in()[0]["run_id"]]
 
 
-def test_a_budget_that_is_used_up_is_exit_6_and_says_how_to_go_on(run, study):
+def test_a_budget_that_is_used_up_is_exit_6_and_says_how_to_continue(run, study):
     path = study("cost", run_budget={"replicates": 2, "max_cost_usd": 1.0})
     code, out, err = run("run", path)
     assert code == 6
@@ -179,7 +179,7 @@ BAD = {
 }
 
 
-def test_workers_that_cannot_be_had_are_exit_4_with_what_to_do(run, study, monkeypatch):
+def test_workers_that_cannot_start_are_exit_4_with_advice(run, study, monkeypatch):
     def refuse():
         raise PermissionError(errno.EPERM, "not permitted")
 
@@ -193,7 +193,9 @@ def test_workers_that_cannot_be_had_are_exit_4_with_what_to_do(run, study, monke
     assert run("resume", study())[0] == 0
 
 
-def test_a_directory_that_is_gone_is_no_bug_of_ours(run, study, tmp_path, monkeypatch):
+def test_a_deleted_working_directory_is_reported_as_an_error_not_as_a_bug(
+    run, study, tmp_path, monkeypatch
+):
     path, here = study(), tmp_path / "here"
     here.mkdir()
     monkeypatch.chdir(here)
@@ -415,7 +417,7 @@ def test_resume_on_an_empty_directory_simply_starts(run, study):
     assert len(runs_in()) == len(runs_in("other")) == 6
 
 
-def test_a_pilot_is_told_to_be_one_and_is_continued(run, study):
+def test_a_pilot_is_marked_as_one_and_can_be_continued(run, study):
     code, out, err = run("run", study(), "--only", "x != 2 and replicate == 1", "--limit", 1)
     assert code == 0
     assert "1 of 6 runs done" in out
@@ -431,7 +433,7 @@ def test_a_pilot_is_told_to_be_one_and_is_continued(run, study):
     assert stable_tables("out") == stable_tables("whole")
 
 
-def test_a_study_goes_on_from_its_ledger_without_its_file(study, tmp_path):
+def test_a_study_continues_from_its_ledger_without_its_file(study, tmp_path):
     """In a new process that has not imported the study's modules, in another folder."""
     path = study()
     elsewhere = tmp_path / "elsewhere"
@@ -455,7 +457,7 @@ def test_a_study_goes_on_from_its_ledger_without_its_file(study, tmp_path):
     assert validate_artifacts(tmp_path / "moved") == []
 
 
-def test_a_study_goes_on_from_its_ledger_without_its_matrix(run, study, write):  # spec 12
+def test_a_study_continues_from_its_ledger_without_its_matrix(run, study, write):  # spec 12
     matrix = write("x\n1\n3\n", "matrix.csv")
     design = {"kind": "custom_matrix", "matrix_path": "matrix.csv"}
     run("run", study(design_spec=design), "--limit", 1)
@@ -563,7 +565,7 @@ def test_a_directory_that_cannot_be_made_is_exit_3(run, study):
     assert "can't be made" in err
 
 
-def test_files_of_somebody_else_are_not_replaced(run, study):
+def test_files_that_fairtrial_did_not_write_are_not_replaced(run, study):
     Path("out").mkdir()
     Path("out/runs.csv").write_text("mine\n")
     code, _, err = run("run", study())
@@ -626,7 +628,7 @@ def last_session(folder="out"):
 
 
 @pytest.mark.parametrize("command", ["resume DIR", "resume STUDY", "run --resume", "retry"])
-def test_what_goes_on_does_so_the_way_it_was_run_before(run, study, command):
+def test_a_resumed_study_uses_the_settings_of_the_last_session(run, study, command):
     path = study()
     run("run", path, "--limit", "1", "--executor", "threads", "--parallel", "2")
     target = {"resume STUDY": path, "run --resume": path}.get(command, "out")
@@ -637,7 +639,7 @@ def test_what_goes_on_does_so_the_way_it_was_run_before(run, study, command):
     assert last_session() == ("threads", 2)
 
 
-def test_what_is_asked_for_goes_before_what_was_done_before(run, study):
+def test_options_take_precedence_over_the_settings_of_the_last_session(run, study):
     run("run", study(), "--limit", "1", "--parallel", "2")
     _, _, err = run("resume", "out", "--limit", "1", "--parallel", "3", "--no-progress")
     assert "as last time" not in err
@@ -688,7 +690,7 @@ def test_a_pilot_whose_runs_are_done_already_is_no_mistake(run, study):
     ("replicates", "begins"),
     [(2, "warning: no run has"), (4, "warning: so far, in 10 runs: no run")],
 )
-def test_an_outcome_that_nobody_measures_is_told_once(run, study, replicates, begins):
+def test_an_outcome_that_no_run_measures_is_reported_once(run, study, replicates, begins):
     outcomes = [{"name": "scor", "source_table": "evaluations"}]
     path = study(outcomes=outcomes, run_budget={"replicates": replicates})
     code, _, err = run("run", path, "--no-progress")

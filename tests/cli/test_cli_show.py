@@ -75,7 +75,7 @@ def test_the_beginning_of_an_id_is_enough_and_json_has_it_all(run, runs):
     assert run("show", "out", runs[1].removeprefix("run-"))[0] == 0
 
 
-def test_an_id_that_is_none_or_many_is_told(run, runs):
+def test_an_unknown_or_ambiguous_id_is_reported(run, runs):
     code, _, err = run("show", "out", "run-nonsense")
     assert (code, "there is no run 'run-nonsense'" in err) == (2, True)
     code, _, err = run("show", "out", "run-")

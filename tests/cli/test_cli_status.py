@@ -155,7 +155,9 @@ def test_the_status_of_a_study_that_stopped_early_says_why(run, study, status):
     assert status()["go_on"] == command
 
 
-def test_what_was_killed_is_told_how_to_go_on_and_goes_on_as_it_was_begun(run, running, status):
+def test_a_killed_study_shows_its_resume_command_and_resumes_with_its_settings(
+    run, running, status
+):
     process = running("--parallel", "2")
     wait_until(status, lambda summary: summary["live"]["running"] == 2)
     process.kill()
@@ -195,7 +197,7 @@ def test_what_was_killed_is_told_how_to_go_on_and_goes_on_as_it_was_begun(run, r
         ],
     ],
 )
-def test_an_optimization_goes_on_by_its_own_command(words, tmp_path):
+def test_an_optimization_is_resumed_by_its_own_command(words, tmp_path):
     def study_of(words):
         given = dict(optimize.command.make_context("optimize", [*words]).params)
         options = optimize_study.get_options(given)
@@ -227,7 +229,7 @@ def test_the_status_of_failures_stands_below_their_number(run, study):
     assert out.splitlines()[2:] == ["  success  4", "  failed   2", "    exception: 2"]
 
 
-def test_runs_that_are_done_again_are_not_done_yet(capsys, monkeypatch):
+def test_runs_that_are_repeated_count_as_pending(capsys, monkeypatch):
     now = 1000.0
     monkeypatch.setattr(status_module.time, "time", lambda: now)
     live = {
@@ -358,7 +360,7 @@ def test_a_study_that_has_just_been_started_is_waited_for(run, study, monkeypatc
     assert run("status", "out")[1].startswith("s: finished")
 
 
-def test_a_study_in_this_process_tells_of_its_run_and_can_be_cancelled(run, running, status):
+def test_a_study_in_this_process_shows_its_current_run_and_can_be_cancelled(run, running, status):
     """Runs execute one at a time, in the process that runs the study."""
     process = running("--executor", "serial", "--no-progress")
     summary = wait_until(status, lambda summary: summary["live"]["running"] == 1)

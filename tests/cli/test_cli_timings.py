@@ -451,7 +451,7 @@ class Clock:
         return self.now
 
 
-def test_a_step_that_had_to_wait_has_its_name_again_when_it_goes_on(table, monkeypatch):
+def test_a_step_that_had_to_wait_has_its_name_again_when_it_continues(table, monkeypatch):
     clock = Clock()
     monkeypatch.setattr(live, "time", clock)
     monkeypatch.setattr(judging, "time", clock)

@@ -139,7 +139,7 @@ def assumed(candidate):
     return [line.removeprefix(ASSUMES) for line in lines if line.startswith(ASSUMES)]
 
 
-def test_what_is_taken_for_granted_is_noted_once_each():
+def test_each_assumption_is_noted_once():
     twice = SLOW + "\n\ndef other(xs, known):\n    return [x for x in xs if x in known]\n"
     files = {"slow.py": twice, "again.py": SLOW}
     both = next(each for each in ask_all(files=files)[0] if "lookup_set" in each.name)
@@ -156,7 +156,7 @@ def test_what_is_taken_for_granted_is_noted_once_each():
     assert more.note.endswith(ASSUMES + hashed)
 
 
-def test_assumptions_go_on_after_the_words_before_them():
+def test_assumptions_continue_after_the_words_before_them():
     known = {each.assumes for each in CATALOG} - {""}
     assert len(known) > 10
     for each in known:
@@ -229,19 +229,19 @@ def test_combinations_families_and_their_number_can_be_chosen():
     assert len(ask_all(CodemodProposer(most=4))[0]) == 4
 
 
-def test_wrong_options_are_told():
+def test_wrong_options_are_reported():
     with pytest.raises(StudyError, match=r"families\[1\].*'sorf'.*did you mean 'sort'"):
         CodemodProposer(families=("join", "sorf"))
     with pytest.raises(StudyError, match="most: must be 1 or more"):
         CodemodProposer(most=0)
 
 
-def test_what_is_timed_goes_first():
+def test_functions_that_are_timed_are_changed_first():
     found, _ = ask_all(benchmarks=("python -m slow glue",))
     assert [each.name for each in found[1:4]] == ["join", "growing_set", "deque"]
 
 
-def test_what_it_can_do():
+def test_without_combinations_only_first_proposals_and_repairs_are_answered():
     assert all(map(CodemodProposer().can, RequestKind))
     alone = CodemodProposer(combinations=False)
     assert [kind for kind in RequestKind if alone.can(kind)] == [
@@ -400,7 +400,7 @@ def test_answers_are_the_same_in_every_process():
     assert told == answer_all()
 
 
-def test_a_missing_ruff_is_told(monkeypatch):
+def test_a_missing_ruff_is_reported(monkeypatch):
     monkeypatch.setattr(ruff, "find_ruff", lambda: None)
     monkeypatch.setattr(codemod, "find_ruff", lambda: None)
     text = "def f(xs):\n    return sorted(list(xs))\n"
@@ -479,7 +479,7 @@ def test_the_set_compares_far_less():
     assert counts[1] < counts[0] / 5
 
 
-def test_it_waits_for_whoever_times(tmp_path, monkeypatch):
+def test_the_proposer_waits_while_another_process_times(tmp_path, monkeypatch):
     monkeypatch.setattr(quiet, "HOST_FOLDER", tmp_path)
     events = []
 
@@ -523,7 +523,7 @@ def test_it_holds_the_shared_side_of_the_hosts_lock_while_it_works(tmp_path, mon
     assert is_free(fcntl.LOCK_EX)
 
 
-def test_the_event_loop_goes_on_meanwhile(tmp_path, monkeypatch):
+def test_the_event_loop_continues_meanwhile(tmp_path, monkeypatch):
     monkeypatch.setattr(quiet, "HOST_FOLDER", tmp_path)
     go = threading.Event()
     monkeypatch.setattr(CodemodProposer, "answer", lambda *_: Reply(refusal=str(go.wait(30))))
@@ -543,7 +543,7 @@ def test_the_event_loop_goes_on_meanwhile(tmp_path, monkeypatch):
     assert [reply.refusal for reply in replies] == ["True"]
 
 
-def test_it_gives_way_to_whoever_has_waited_too_long(tmp_path, monkeypatch):
+def test_the_proposer_yields_to_a_process_that_has_waited_too_long(tmp_path, monkeypatch):
     monkeypatch.setattr(quiet, "HOST_FOLDER", tmp_path)
     overdue = iter([False, True])
     asked = []

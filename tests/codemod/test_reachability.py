@@ -119,14 +119,14 @@ def first(rows):
     }
 
 
-def test_where_nobody_can_say_everything_counts():
+def test_every_function_counts_if_the_reachable_ones_are_unknown():
     assert reach(MANY) is None
     assert reach(MANY, "day: python -m shop") is None
     assert reach(MANY, "a: shop.words:forgotten", "b: python -m shop") is None
     assert reach(MANY, "day: benchmarks.day:run") is None  # it isn't among the files
 
 
-def test_where_nothing_is_timed_it_is_what_is_checked():
+def test_without_benchmarks_the_checked_functions_count():
     checked = ("pytest -q must pass", "shop.words:forgotten must give what it gives now")
     assert reach(MANY, checked=checked) == {"words.py forgotten"}
     assert reach(MANY, checked=checked[:1]) is None

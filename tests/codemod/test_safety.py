@@ -1324,7 +1324,7 @@ CASES = [(name, why) for name, cases in UNSAFE.items() for why in cases]
 
 
 @pytest.mark.parametrize(("name", "why"), CASES)
-def test_what_may_not_be_safe_stays_as_it_is(name, why):
+def test_code_that_may_not_be_safe_to_change_stays_unchanged(name, why):
     text = textwrap.dedent(UNSAFE[name][why])
     assert transform(text, name).text == text
 
@@ -1347,7 +1347,7 @@ def test_a_star_import_may_bring_any_name():
     assert transform(text, "min_max").text == text
 
 
-def test_files_that_can_not_be_transformed_are_told():
+def test_files_that_can_not_be_transformed_are_reported():
     assert get_refusal("def f(:\n") == "it can't be parsed"
     assert get_refusal("# coding: latin-1\nx = 1\n") == "it is written in latin-1"
     assert "larger" in get_refusal("x = 1\n" * 100_000)
@@ -1373,7 +1373,7 @@ def test_what_is_nested_too_deeply_is_left_alone(depth):
         ("cache", "def f(a, b):\n    return a and b and max(f(a[1:], b), f(a, b[1:]))\n"),
     ],
 )
-def test_what_is_safe_is_not_refused(name, text):
+def test_code_that_is_safe_to_change_is_changed(name, text):
     assert transform(text, name).notes
 
 
@@ -1414,7 +1414,7 @@ def test_equal_numbers_of_different_types_are_remembered_apart():
         ("ruff", "def f(xs: list):\n    return any([x > 1 for x in xs])\n", "any(x > 1 for"),
     ],
 )
-def test_what_is_surely_the_same_is_done(name, text, expected):
+def test_a_change_that_surely_keeps_the_result_is_made(name, text, expected):
     assert expected in transform(text, name).text
 
 

@@ -550,7 +550,7 @@ def outcome(text, call):
 
 
 @pytest.mark.parametrize(("name", "why"), CALLS)
-def test_what_might_come_out_differently_does_not(name, why):
+def test_transformed_code_gives_the_same_results(name, why):
     text, call = SAME[name][why]
     text = textwrap.dedent(text)
     before = outcome(text, call)

@@ -197,7 +197,7 @@ def test_a_plan_that_does_not_fit_is_reported_with_mistakes_that_leave_it_alone(
     ]
 
 
-def test_a_value_that_cannot_be_read_is_told_once(
+def test_a_value_that_cannot_be_read_is_reported_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def second_thoughts(study: Study, known: list[Mistake]) -> list[Mistake]:
@@ -213,7 +213,7 @@ def test_a_value_that_cannot_be_read_is_told_once(
     ]
 
 
-def test_the_same_mistake_found_twice_is_told_once(
+def test_the_same_mistake_found_twice_is_reported_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
@@ -310,7 +310,7 @@ def test_a_mistake_in_a_merged_mapping_is_shown_where_it_stands(tmp_path: Path) 
     ],
     ids=lambda text: text[:30],
 )
-def test_what_a_study_cannot_hold_is_refused_where_it_stands(
+def test_values_that_a_study_cannot_hold_are_reported_with_their_line(
     tmp_path: Path, level: str, message: str, hint: str
 ) -> None:
     text = f"{HEAD}provenance_metadata:\n  a:\n  - x\n  - {level}\n"
@@ -481,7 +481,7 @@ def file_mistake(path: Path) -> str:
     return message
 
 
-def test_a_missing_file_is_told_with_the_likeliest_one(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_with_the_likeliest_one(tmp_path: Path) -> None:
     for name in ("prompt-study.yaml", "prompt-study.json", "other.yaml", "prompt.py"):
         save(tmp_path, "", name)
     expected = tmp_path / "prompt-study.yaml"
@@ -509,12 +509,12 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
         *(("s.json", text) for text in ("", " \n\n", "null\n")),
     ],
 )
-def test_an_empty_file_is_told_so(tmp_path: Path, name: str, text: str) -> None:
+def test_an_empty_file_is_reported_as_empty(tmp_path: Path, name: str, text: str) -> None:
     message = file_mistake(save(tmp_path, text, name))
     assert message == ": the file is empty; `fairtrial init` writes one to start from"
 
 
-def test_bytes_that_are_not_utf8_are_told_with_place(tmp_path: Path) -> None:
+def test_bytes_that_are_not_utf8_are_reported_with_place(tmp_path: Path) -> None:
     latin = save(tmp_path, HEAD.encode() + b"notes: caf\xe9\n")
     assert file_mistake(latin) == ":3: not UTF-8 text: byte 0xe9 at offset 31; save it as UTF-8"
     utf16 = save(tmp_path, HEAD.encode("utf-16"))
@@ -540,7 +540,7 @@ def test_a_file_that_may_not_be_read_says_why(
     assert file_mistake(path) == ": can't be read: Permission denied"
 
 
-def test_odd_names_are_told_clearly(tmp_path: Path) -> None:
+def test_odd_names_are_reported_clearly(tmp_path: Path) -> None:
     endings = "end the name in .yaml, .yml, .json"
     odd = file_mistake(save(tmp_path, HEAD, "study.txt"))
     assert odd == f": can't tell the format from the ending '.txt'; {endings}"

@@ -193,7 +193,7 @@ def test_a_folder_that_is_no_checkout_is_refused(
     assert "no such task: nothing" in capsys.readouterr().out
 
 
-def test_the_table_says_what_became_of_each_published_speedup(
+def test_the_table_states_the_result_for_each_published_speedup(
     tmp_path: Path, checkout: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"

@@ -60,7 +60,7 @@ def test_no_two_guides_copy_a_project_to_the_same_place():
     assert len(set(found)) == len(found)
 
 
-def test_the_api_tells_how_to_hear_what_is_going_on():
+def test_the_api_guide_explains_how_to_receive_progress_events():
     assert "emit" in ArenaSettings.__dataclass_fields__
     for guide in ("api.md", "tutorial-builder.md"):
         assert "`ArenaSettings(emit=print)`" in read(guide)
@@ -81,7 +81,7 @@ def test_a_function_is_no_option_and_the_api_says_so():
     assert '`{"use": propose}` is refused' in read("api.md")
 
 
-def test_what_is_not_known_is_told_as_the_contract_says():
+def test_what_is_not_known_is_reported_as_the_contract_says():
     study = make_study()
     _, results = simulate(study, lambda spec, condition, rng: 1.0)
     rows = RunRows(study)

@@ -36,7 +36,9 @@ def test_a_cost_is_by_the_million():
         ((0.0, 0.0), None, None, 0.0),
     ],
 )
-def test_what_is_not_known_matters_where_it_costs(price, prompt, completion, expected):
+def test_an_unknown_price_or_count_makes_the_cost_unknown_unless_it_is_free(
+    price, prompt, completion, expected
+):
     assert cost_usd(price, prompt, completion) == expected
 
 
@@ -48,7 +50,7 @@ def test_more_tokens_never_cost_less(price, prompt, completion, more):
     assert math.isfinite(cost)
 
 
-def test_what_users_say_goes_before_the_table():
+def test_prices_of_users_take_precedence_over_the_table():
     assert find_price("gpt-4o", {}) == PRICES["gpt-4o"]
     assert find_price("gpt-4o", {"gpt-4o": (1.0, 2.0)}) == (1.0, 2.0)
     assert find_price("gpt-4o-2024-05-13", {}) is None, "that one cost twice as much"

@@ -224,7 +224,7 @@ def test_a_ceiling_ends_the_asking(desk):
     assert "money is used up" in found["why_over"]
 
 
-def test_neighbors_are_refined_in_one_request_and_who_is_left_out_alone(desk):
+def test_neighbors_are_refined_in_one_request_and_a_missing_one_separately(desk):
     folder = desk.site.folder
     with serving(otherwise=model(think=think_together)) as server:
         words = by_chat(server)[2:]

@@ -206,7 +206,7 @@ def bill_of(answers):
 
 
 @pytest.mark.parametrize("chain", CHAINS)
-def test_what_is_killed_goes_on_and_pays_for_no_answer_twice(
+def test_a_killed_optimization_continues_and_pays_for_no_answer_twice(
     tmp_path, nursery, undisturbed, chain, run
 ):
     site, model, instants = OptimizeSite(tmp_path, nursery), Model(), CHAINS[chain]
@@ -240,7 +240,7 @@ def test_what_is_killed_goes_on_and_pays_for_no_answer_twice(
     assert_no_key(site.folder)
 
 
-def test_all_instants_are_on_the_way_of_one_that_nobody_kills(undisturbed):
+def test_an_undisturbed_chat_passes_all_instants(undisturbed):
     site, outcome, model = undisturbed
     instants = {instant for chain in CHAINS.values() for instant in chain}
     held = {f"{how}{name}" for how in (SEEN, HALF) for name in ANSWERS}

@@ -68,7 +68,7 @@ def confirm(monkeypatch):
     return confirm
 
 
-def test_who_is_out_is_told_with_what_the_fresh_look_said(confirm):
+def test_dropped_candidates_are_reported_with_the_result_of_fresh_sessions(confirm):
     confirmed, events = confirm(timed=[SAME, GOOD, GOOD], checked=[None, WRONG, None])
     assert confirmed.winner.id == "2.0"
     assert [note[:34] for note in confirmed.winner.explanation.splitlines()] == [
@@ -104,7 +104,7 @@ def test_a_fresh_look_that_fails_through_no_fault_of_his_is_no_reason_to_take_th
     assert confirmed.winner.explanation == "no room"
 
 
-def test_it_is_said_why_the_one_that_looked_fastest_is_not_the_first(confirm):
+def test_the_reason_why_the_fastest_looking_candidate_is_not_first_is_reported(confirm):
     slow, fast = (Estimate(ratio, ratio - 0.5, ratio + 9, 6, 0.95) for ratio in (2.0, 3.0))
     remark = Remark("0.0 can't be told from 1.0, and is the smaller change.")
     assert confirm(timed=[GOOD] * 2, checked=[None] * 2, first=[slow, fast])[1][0] == remark

@@ -215,7 +215,7 @@ def test_a_proposer_is_asked_on_while_candidates_wait_for_the_clock():
 
 
 @pytest.mark.parametrize("error", [LabError("the network is down"), ValueError("a bug")])
-def test_whatever_fails_what_others_were_asked_for_is_kept(error):
+def test_replies_to_other_requests_are_kept_when_one_fails(error):
     events, journal = Events(), Journal()
     script = Script(
         events,

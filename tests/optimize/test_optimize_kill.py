@@ -94,7 +94,7 @@ def read_result(site, name):
 
 
 @pytest.mark.parametrize("chain", CHAINS)
-def test_what_is_killed_goes_on_where_it_was(tmp_path, nursery, undisturbed, chain):
+def test_a_killed_optimization_continues_where_it_stopped(tmp_path, nursery, undisturbed, chain):
     site, instants = OptimizeSite(tmp_path, nursery), CHAINS[chain]
     first, expected = undisturbed
     died = [die(site, instant) for instant in instants]
@@ -138,7 +138,7 @@ def assert_verdicts_are_final(places):
     assert committed == set(ids.values())
 
 
-def test_all_places_are_on_the_way_of_one_that_nobody_kills(undisturbed):
+def test_an_undisturbed_optimization_passes_all_instants(undisturbed):
     site, outcome = undisturbed
     assert {place for chain in CHAINS.values() for place in chain} <= set(site.places())
     assert set(site.calls().values()) == {1}
@@ -162,7 +162,7 @@ def test_with_real_sessions(tmp_path, nursery):
     assert_nothing_left(site, died)
 
 
-def test_an_interrupted_one_clears_up_and_goes_on(tmp_path, nursery, undisturbed):
+def test_an_interrupted_optimization_cleans_up_and_can_continue(tmp_path, nursery, undisturbed):
     site, instant = OptimizeSite(tmp_path, nursery), "timing /2.0"
     with site.optimize(instant=instant, KIT_SIGNAL="SIGINT") as running:
         assert running.end() == 130, running.err

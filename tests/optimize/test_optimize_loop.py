@@ -270,7 +270,7 @@ def test_stopping_at_any_moment_ends_cleanly(
 
 @settings(max_examples=150)
 @given(RULES, WORLDS, ORDERS, ORDERS, AT_ONCE, st.integers(0, 60))
-def test_what_is_known_leads_back_to_the_same_state(
+def test_recorded_replies_and_verdicts_lead_to_the_same_state(
     rules: LoopRules,
     world: World,
     order: random.Random,
@@ -362,7 +362,7 @@ def test_a_failure_is_repaired_so_often_and_no_more() -> None:
         (tried(Verdict.INCONCLUSIVE, why="it could not be judged"), False),
     ],
 )
-def test_only_what_can_be_shown_is_repaired(verdict: Tried, is_repaired: bool) -> None:
+def test_only_failures_that_can_be_shown_are_repaired(verdict: Tried, is_repaired: bool) -> None:
     loop = start()
     go(loop, "a", verdict, RequestKind.INITIAL)
     assert [each.kind for each in loop.next_requests()] == [RequestKind.REPAIR] * is_repaired
@@ -380,7 +380,7 @@ def test_only_what_can_be_shown_is_repaired(verdict: Tried, is_repaired: bool) -
         tried(Verdict.INCONCLUSIVE, 1.1),
     ],
 )
-def test_what_passes_is_refined(verdict: Tried) -> None:
+def test_candidates_that_pass_are_refined(verdict: Tried) -> None:
     loop = start()
     go(loop, "a", verdict, RequestKind.INITIAL)
     request = only(loop.next_requests())
@@ -402,7 +402,7 @@ def test_later_rounds_adapt_with_the_history_of_the_line() -> None:
     assert loop.why_over == "1 lineage: refined as often as it may be"
 
 
-def test_a_line_goes_on_from_its_best_until_patience_is_over() -> None:
+def test_a_lineage_continues_from_its_best_until_patience_runs_out() -> None:
     loop = start(refinements=9, patience=2)
     go(loop, "a", tried(Verdict.FASTER, 1.5), RequestKind.INITIAL)
     go(loop, "b", tried(Verdict.FASTER, 1.52), RequestKind.REFINE)  # below min_effect: no gain
@@ -436,7 +436,7 @@ def test_a_refusal_ends_its_line(digests: list[None]) -> None:
     assert loop.why_over == "2 lineages: the proposer has nothing to propose"
 
 
-def test_what_the_proposer_says_for_having_nothing_is_told() -> None:
+def test_the_reason_for_an_empty_reply_is_reported() -> None:
     loop = start(lineages=2)
     first, second = loop.next_requests()
     loop.reply(first, [], why_none="it raised ValueError")
@@ -490,7 +490,7 @@ def test_a_duplicate_in_its_own_line_costs_no_share() -> None:
     assert loop.why_over == "1 lineage: its share of the candidates is used up"
 
 
-def test_a_first_proposal_that_equals_the_base_is_nothing_to_go_on_from() -> None:
+def test_a_first_proposal_that_equals_the_base_is_nothing_to_continue_from() -> None:
     loop = start()
     loop.reply(only(loop.next_requests()), [""])
     assert loop.why_over == "1 lineage: nothing to continue from"
@@ -538,7 +538,9 @@ def test_neighbors_are_refined_together_once_all_are_ready() -> None:
 
 
 @pytest.mark.parametrize("digests", [[], [None, "g"]])
-def test_who_gets_nothing_in_a_batch_is_asked_for_alone_and_once(digests: list[str | None]) -> None:
+def test_a_lineage_without_a_candidate_in_a_batch_gets_one_separate_request(
+    digests: list[str | None],
+) -> None:
     loop = start(lineages=2, batch=2)
     for request, digest in zip(loop.next_requests(), "ab", strict=True):
         loop.reply(request, [digest])
@@ -559,7 +561,7 @@ def test_who_gets_nothing_in_a_batch_is_asked_for_alone_and_once(digests: list[s
     assert loop.is_over
 
 
-def test_what_is_stopped_is_not_asked_for_alone() -> None:
+def test_no_separate_request_is_made_after_a_stop() -> None:
     loop = start(lineages=2, batch=2)
     for request, digest in zip(loop.next_requests(), "ab", strict=True):
         loop.reply(request, [digest])
@@ -611,7 +613,7 @@ def test_a_ceiling_holds_if_no_answer_takes_more_than_was_told(
     assert sum(usage.cost_usd or 0.0 for usage in usages) <= max_cost_usd * (1 + 1e-6)
 
 
-def test_who_costs_nothing_has_room_where_nothing_may_be_spent() -> None:
+def test_free_replies_fit_into_an_empty_budget() -> None:
     for usage, goes_on in [(Usage(cost_usd=0.0), True), (Usage(cost_usd=0.01), False)]:
         loop = start(max_cost_usd=0.0, max_tokens=0)
         loop.reply(only(loop.next_requests()), ["a"], usage=usage)
@@ -627,7 +629,7 @@ def test_no_more_lines_are_begun_than_can_be_paid_for() -> None:
     assert len(start(lineages=8, max_tokens=500, reply_tokens=100).next_requests()) == 5
 
 
-def test_what_nobody_asked_for_is_refused() -> None:
+def test_a_reply_without_a_request_is_refused() -> None:
     loop = start()
     request = only(loop.next_requests())
     with pytest.raises(ValueError, match="asked for 1, got 2"):
@@ -671,14 +673,14 @@ def faster(ratio: float, low: float, high: float, why: str = "") -> Tried:
     return replace(tried(Verdict.FASTER, why=why), estimate=Estimate(ratio, low, high, 10, 0.95))
 
 
-def test_the_best_is_who_is_certainly_the_fastest() -> None:
+def test_the_best_has_the_highest_lower_bound() -> None:
     sure = entry("0.0", faster(1.8, 1.7, 1.9), lines=50)
     wide = entry("1.0", faster(1.75, 1.1, 2.8), lines=90)
     slow = entry("2.0", faster(1.2, 1.1, 1.3))
     assert rank([slow, wide, sure], 0.02) == (sure, wide, slow)
 
 
-def test_among_those_that_cannot_be_told_apart_the_smaller_change_is_best() -> None:
+def test_among_those_that_cannot_be_distinguished_the_smaller_change_is_best() -> None:
     large = entry("0.0", faster(1.5, 1.4, 1.6), lines=9)
     small = entry("1.0", faster(1.45, 1.35, 1.55), lines=2)
     assert rank([large, small], 0.02) == (small, large)
@@ -707,7 +709,7 @@ def test_among_those_that_cannot_be_told_apart_the_smaller_change_is_best() -> N
         tried(Verdict.FASTER),
     ],
 )
-def test_what_is_not_worth_taking_is_not_ranked(out: Tried) -> None:
+def test_candidates_that_are_not_worth_adopting_are_not_ranked(out: Tried) -> None:
     assert select([entry("0.0", out)], 0.02) is None
 
 
@@ -723,7 +725,7 @@ RATIOS = st.floats(1.0, 3.0)
 
 @settings(max_examples=150)
 @given(st.lists(st.tuples(RATIOS, RATIOS, RATIOS, st.integers(1, 3)), max_size=8), ORDERS)
-def test_ranking_depends_on_no_order_and_leaves_nobody_worthy_out(
+def test_ranking_is_independent_of_order_and_complete(
     figures: list[tuple[float, float, float, int]], order: random.Random
 ) -> None:
     entries = []

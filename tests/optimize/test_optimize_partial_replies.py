@@ -60,7 +60,7 @@ def test_a_step_is_kept_and_handed_to_the_next_attempt():
     assert (script.firsts, scheduler.spent.tokens) == ([], 330)
 
 
-def test_a_step_counts_though_there_is_no_time_to_go_on():
+def test_a_partial_reply_counts_though_no_time_is_left_to_continue():
     journal = Journal()
     attempt(journal, is_down=True)
     known = read_journal(journal, SETTING)
@@ -72,7 +72,7 @@ def test_a_step_counts_though_there_is_no_time_to_go_on():
     assert [each["reply"]["refusal"] for each in scheduler.replies] == ["hm"]  # to be told again
 
 
-def test_of_several_steps_the_last_holds_all():
+def test_the_last_of_several_partial_replies_holds_everything():
     journal = Journal()
     read_journal(journal, SETTING)
     for paid in (1, 2):
@@ -88,7 +88,7 @@ def test_steps_of_another_setting_are_left_aside():
 
 
 @pytest.mark.parametrize(("name", "paid"), [("script", 0.75), (Replay.name, 0.0)])
-def test_what_is_told_again_is_not_paid_for_again(monkeypatch, name, paid):
+def test_a_replayed_reply_is_not_paid_for_again(monkeypatch, name, paid):
     monkeypatch.setattr(TwoSteps, "name", name)
     journal = Journal()
     _, scheduler, _ = attempt(journal)

@@ -93,7 +93,7 @@ def test_optimize_says_so_in_words_of_its_own(run, place, proposer, options, opt
     assert not (place / "artifacts").exists()
 
 
-def test_what_is_there_is_no_mistake(run, place, monkeypatch):
+def test_options_that_name_existing_things_are_accepted(run, place, monkeypatch):
     monkeypatch.setenv("NO_KEY", "k" * 20)
     script = place / "code/agent.sh"
     script.write_text("#!/bin/sh\n")
@@ -196,7 +196,7 @@ def test_an_optimizer_that_python_made_is_looked_at_as_well(place):
     )
 
 
-def test_all_that_is_missing_is_told_at_once(run, place):
+def test_everything_that_is_missing_is_reported_at_once(run, place):
     chat = {"base_url": URL, "model": "m", "key_variable": "NO_KEY"}
     write(place, "chat", chat)
     study = place / "study.yaml"

@@ -43,7 +43,7 @@ def test_a_good_answer_is_kept_as_it_is():
         (7, "its usage is a int"),
     ],
 )
-def test_what_can_not_be_reckoned_with_is_refused(usage, told):
+def test_invalid_numbers_in_a_usage_are_refused(usage, told):
     found = check_reply(replace(GOOD, usage=usage), "mine")
     assert found.candidates == ()
     assert found.refusal == f"mine gave an answer that can't be used: {told}"
@@ -72,7 +72,7 @@ def test_what_can_not_be_reckoned_with_is_refused(usage, told):
         ({"exchange": {"x": 1}}, "its exchange is a dict, not a tuple"),
     ],
 )
-def test_what_is_no_answer_is_refused_with_why(changed, told):
+def test_an_invalid_reply_is_refused_with_the_reason(changed, told):
     found = check_reply(replace(GOOD, **changed), "mine")
     assert (found.candidates, found.usage) == ((), GOOD.usage)
     assert told in found.refusal
@@ -104,7 +104,7 @@ RUBBISH = st.one_of(
 
 
 @given(*[RUBBISH] * 9)
-def test_whatever_it_is_the_journal_takes_what_is_left(
+def test_any_checked_reply_can_be_written_to_the_journal(
     name, diff, path, content, cost, tokens, refusal, note, place
 ):
     files = {path: content} if isinstance(path, str) else {}

@@ -145,7 +145,7 @@ def test_a_proposer_that_fails_costs_nothing_that_was_paid_for(problem, tmp_path
     assert ("reply", "initial/line 1/0/1") in kept
 
 
-def test_what_was_answered_for_another_base_is_nobodys():
+def test_replies_for_another_base_are_not_used():
     journal = Journal()
     known = read_journal(journal, {"tree": "one"})
     journal.append("reply", {"key": "initial/line 0/0/0", "version": 1})

@@ -164,7 +164,7 @@ def test_a_study_s_budget_and_tables_see_what_an_optimizer_paid(site):
 
 
 @pytest.mark.slow
-def test_what_is_told_again_costs_the_study_nothing(site):
+def test_replayed_replies_cost_the_study_nothing(site):
     options = {
         "proposer": "function",
         "proposer_options": {"use": "proposing:propose"},
@@ -196,7 +196,7 @@ def came_to(*judgements):
     return make_result(scheduler, Confirmation(None, {})), by_digest.values()
 
 
-def test_who_could_not_be_judged_is_counted_for_itself():
+def test_candidates_that_could_not_be_judged_are_counted_separately():
     result, _ = came_to(WRONG, LOST, replace(WRONG, digest="d2", rejection=None))
     assert (result.candidates, result.passed, result.unjudged) == (2, 1, 1)
     assert describe_unjudged([WRONG, LOST]) == [
@@ -256,7 +256,7 @@ def test_a_base_that_does_not_hold_is_no_failure_of_the_agent(site):
         ("final/0.0", LabError("the clock broke"), "0.0 looks best, and measuring it again failed"),
     ],
 )
-def test_a_run_whose_only_candidate_we_could_not_time_is_broken_and_goes_on(
+def test_a_run_whose_only_candidate_we_could_not_time_is_broken_and_continues(
     site, monkeypatch, label, error, told
 ):
     failing_clock(monkeypatch, label, error)
@@ -270,7 +270,7 @@ def test_a_run_whose_only_candidate_we_could_not_time_is_broken_and_goes_on(
 
 
 @pytest.mark.slow
-def test_a_run_that_has_a_best_says_who_was_not_judged(site, monkeypatch):
+def test_a_run_with_a_winner_reports_unjudged_candidates(site, monkeypatch):
     failing_clock(monkeypatch, "/0.1", LabError("the clock broke"))
     made = study(site.folder, {**ONE_LINEAGE, "max_candidates": 2})
     (found,) = run_study(made, executor="serial")
@@ -283,7 +283,7 @@ def test_a_run_that_has_a_best_says_who_was_not_judged(site, monkeypatch):
     assert "through no fault of theirs: 1, in 1 run" in report
 
 
-def test_a_part_of_what_several_candidates_took():
+def test_the_usage_of_a_reply_is_divided_among_its_candidates():
     whole = Usage("m", 101, 10, 0.3, 3.0)
     assert whole.divided_by(1) is whole
     assert whole.divided_by(2) == Usage("m", 50, 5, 0.15, 1.5)
@@ -318,7 +318,7 @@ def test_of_others_each_lineage_has_a_few_candidates(most, expected):
     assert lineages(Replay(Path("none")), {}, most) == expected
 
 
-def test_what_a_model_will_cost_is_told_before_it_is_asked():
+def test_the_estimated_cost_is_shown_before_the_first_request():
     brief = Brief("p", "faster", {"a.py": "x = 1\n" * 500})
     chat = Chat(URL, "mine", prices={"mine": (10.0, 100.0)})
     each = chat.estimate(brief)

@@ -140,7 +140,7 @@ def test_a_study_names_its_file(folder):
     assert BoundCode(bound.code).problem_id == "twice"
 
 
-def test_mistakes_in_the_file_are_told_with_its_lines(folder):
+def test_mistakes_in_the_file_are_reported_with_its_lines(folder):
     (folder / "below/twice.yaml").write_text(PROBLEM.replace("brief", "breif") + "alpha: 2\n")
     study = load_study(folder / "study.yaml")
     with pytest.raises(StudyError) as caught:
@@ -226,7 +226,7 @@ def test_an_optimizer_says_itself_what_it_found():
     assert rows[0]["notes_json"] == {"best": "2.1"}
 
 
-def test_whoever_else_claims_to_have_judged_is_judged(monkeypatch):
+def test_an_output_that_only_claims_to_be_judged_is_judged(monkeypatch):
     """An agent proposes, a problem judges: figures in an output are worth nothing."""
     judgement = Judgement("answer", "d", Verdict.EQUIVALENT, Basis.TESTS)
     problem = judged_as(monkeypatch, judgement)
@@ -268,7 +268,7 @@ def test_of_an_optimizers_stored_output_only_the_best_is_judged_again(
     assert (has_judged(plain), values_of(plain)["candidates"]) == (False, 1)
 
 
-def test_what_an_optimizer_found_is_not_wrong_since_the_project_has_changed(monkeypatch):
+def test_a_stored_winner_is_not_wrong_because_the_project_changed(monkeypatch):
     rejection = Rejection(Reason.UNUSABLE, "the diff doesn't apply")
     judgement = Judgement("answer", "", Verdict.REJECTED, rejection=rejection)
     problem = judged_as(monkeypatch, judgement)
@@ -299,7 +299,7 @@ def test_a_figure_that_is_none_is_an_error():
 # -- results of optimizations, as ledgers have them --
 
 
-def test_a_result_is_read_back_as_it_was():
+def test_a_result_is_read_back_unchanged():
     state = FileState(b"\xff", executable=True)
     edits = FileEdits({"a.py": FileEdit(None, state), "b.py": FileEdit(state, None)}, b"\xff\n")
     for result in (OPTIMIZED, replace(OPTIMIZED, edits=edits), OptimizationResult()):

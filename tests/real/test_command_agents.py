@@ -248,7 +248,7 @@ def test_what_it_makes_of_the_files_is_the_candidate(ask, agent):
 
 
 @pytest.mark.parametrize("agent", [claude, codex, aider])
-def test_why_it_could_not_is_told(ask, agent):
+def test_the_reason_of_a_failing_agent_is_reported(ask, agent):
     with serving(refuses=True) as vendor:
         reply, _ = ask(agent, vendor)
     assert reply.candidates == ()

@@ -246,7 +246,7 @@ def test_groups_of_a_killed_owner_are_removed_with_what_runs_in_them(monkeypatch
         assert all(join.exists() for join in live.joins)
 
 
-def test_only_groups_of_ours_whose_owner_is_gone_are_orphans():
+def test_only_groups_of_fairtrial_whose_owner_is_gone_are_orphans():
     ours = cgroup._format_owner(os.getpid())
     space, pid, start = ours.split("-")
     gone = f"{space}-{pid}-{int(start) + 1}"
@@ -284,7 +284,7 @@ def untried(monkeypatch):
     monkeypatch.setattr(cgroup, "_usable", None)
 
 
-def test_where_none_can_be_made_there_is_none_and_it_is_said(tmp_path, untried, monkeypatch):
+def test_where_none_can_be_made_there_is_none_and_it_is_reported(tmp_path, untried, monkeypatch):
     place = GroupParent(1, tmp_path, tmp_path / "missing", ("memory",))
     monkeypatch.setattr(cgroup, "find_group_parents", lambda: ((place,), ""))
     with limited_group(Limits()) as group:

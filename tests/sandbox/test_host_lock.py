@@ -374,7 +374,7 @@ def test_holders_learn_across_processes_that_they_are_waited_for(tmp_path):
     run(main)
 
 
-def test_a_note_that_nobody_can_read_hurries_nobody(tmp_path):
+def test_an_unreadable_note_hurries_no_process(tmp_path):
     async def main():
         lock = HostLock(tmp_path)
         async with lock.shared() as lease:
@@ -575,7 +575,7 @@ def exit_unless(fact):
 
 @pytest.mark.parametrize("name", [GATE, MAIN, BELL])
 @pytest.mark.parametrize("trap", ["link", "mode", "folder", "other kind"])
-def test_what_somebody_put_in_the_place_of_a_file_is_refused_and_unharmed(tmp_path, name, trap):
+def test_a_lock_path_that_is_no_regular_file_is_refused_and_left_unchanged(tmp_path, name, trap):
     precious = tmp_path / "precious"
     precious.write_text("untouched")
     precious.chmod(0o644)
@@ -604,7 +604,7 @@ def test_what_somebody_put_in_the_place_of_a_file_is_refused_and_unharmed(tmp_pa
     assert stat.S_IMODE(precious.stat().st_mode) == (0o666 if trap == "link" else 0o644)
 
 
-def test_a_folder_that_is_not_there_is_said(tmp_path):
+def test_a_folder_that_is_not_there_is_reported(tmp_path):
     async def main():
         async with HostLock(tmp_path / "missing").shared():
             pass
@@ -679,7 +679,7 @@ def test_a_note_without_a_process_is_one_of_an_older_version(tmp_path):
         assert HostLock(tmp_path).find_timing_process(own_pid=1 << 30) is None
 
 
-def test_who_waits_long_is_told_for_whom_and_when_it_is_over(tmp_path, monkeypatch):
+def test_a_long_wait_is_reported_with_its_cause_and_its_end(tmp_path, monkeypatch):
     monkeypatch.setattr(host_lock, "NOTIFY_AFTER_S", 0.0)
     monkeypatch.setattr(host_lock, "MAX_FIFO_WAIT_S", 0.001)
     monkeypatch.setattr(host_lock, "_is_descendant", lambda pid, ours: pid == ours)
@@ -702,7 +702,7 @@ def test_who_waits_long_is_told_for_whom_and_when_it_is_over(tmp_path, monkeypat
     run(main)
 
 
-def test_who_waits_for_its_own_timing_is_told_nothing(tmp_path, monkeypatch):
+def test_a_wait_for_timing_in_the_same_process_is_not_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(host_lock, "NOTIFY_AFTER_S", 0.0)
     said, looked = [], []
     lock = HostLock(tmp_path, said.append)

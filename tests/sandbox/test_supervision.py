@@ -58,7 +58,7 @@ def runner(sandbox, tmp_path):
 
 
 @every_sandbox
-def test_when_we_are_killed_everything_of_ours_ends(runner, tmp_path):
+def test_all_commands_end_when_the_parent_process_is_killed(runner, tmp_path):
     """Processes in other sessions end, too, and private home and temporary folders are removed."""
     temp = tmp_path / "temp"
     temp.mkdir()
@@ -159,7 +159,7 @@ def test_a_launcher_that_fails_is_our_failure(tmp_path, monkeypatch, launcher):
         CommandRunner(Bubblewrap(), tmp_path).run("")
 
 
-def test_what_a_launcher_said_is_told(tmp_path, monkeypatch):
+def test_the_error_output_of_a_launcher_is_reported(tmp_path, monkeypatch):
     script = tmp_path / "bwrap"
     script.write_text("#!/bin/sh\necho no permission >&2\nexit 1\n")
     script.chmod(0o755)
@@ -342,7 +342,7 @@ def test_what_the_kernel_had_to_stop_is_stopped_as_a_whole(runner, monkeypatch):
 
 @every_sandbox
 @pytest.mark.parametrize(("count", "ending"), [(2, Ending.MEMORY), (12, Ending.PROCESSES)])
-def test_too_many_processes_are_told_as_such_when_they_take_all_memory(
+def test_too_many_processes_are_reported_as_such_when_they_take_all_memory(
     runner, monkeypatch, count, ending
 ):
     class Full(child.ControlGroup):

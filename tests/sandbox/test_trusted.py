@@ -34,7 +34,7 @@ def test_more_than_a_pipe_holds_on_both_sides():
     assert (len(done.stdout), len(done.stderr)) == (10**6, 10**6)
 
 
-def test_one_that_is_not_there_is_said():
+def test_one_that_is_not_there_is_reported():
     with pytest.raises(FileNotFoundError):
         run("no-such-program")
 

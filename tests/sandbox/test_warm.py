@@ -242,7 +242,7 @@ def test_a_script_that_is_a_link_finds_what_lies_beside_its_target(server, slot)
     assert json.loads(warm.stdout.text) == json.loads(cold.stdout.text)
 
 
-def test_what_no_command_shall_share_differs_from_fork_to_fork(server, slot):
+def test_forks_get_different_random_numbers_and_temporary_names(server, slot):
     program = "import random, tempfile as t; print(random.random(), next(t._RandomNameSequence()))"
     (slot / "program.py").write_text(program)
     warm = WarmSandbox(Refusing(), server, ENV)
@@ -500,7 +500,7 @@ def test_an_old_python_can_be_a_server(start, slot):  # 12
         assert (essence(warm), warm.stderr.text) == (essence(cold), cold.stderr.text)
 
 
-def test_it_has_imported_what_it_was_told(server, slot):
+def test_the_server_has_imported_the_requested_modules(server, slot):
     names = ["decimal", "email.message", "logging", "logging.__init__"]
     warm, cold = run_program(
         server, slot, f"import sys; print([n in sys.modules for n in {names}])"
@@ -603,7 +603,7 @@ STATEFUL = {
 }
 
 
-def test_what_modules_have_learnt_of_the_servers_surroundings_is_forgotten(start, tmp_path, slot):
+def test_modules_keep_nothing_of_the_environment_of_the_server(start, tmp_path, slot):
     options = environment(tmp_path / "env", **STATEFUL)
     program = "import temporary, numpy.random, tempfile\n"
     program += "print(tempfile.gettempdir(), numpy.random.STATE)"

@@ -24,7 +24,9 @@ class JournalConformance:
         """The tested executor, if it can act during a run."""
         raise NotImplementedError
 
-    def test_a_run_goes_on_when_its_note_is_durable(self, concurrent: executors.Executor) -> None:
+    def test_a_note_is_durable_before_the_run_continues(
+        self, concurrent: executors.Executor
+    ) -> None:
         feed = ListFeed(assign(turn, "note", count=5) for turn in range(4))
         received: dict[int, list[Any]] = {turn: [] for turn in range(4)}
         received_s: dict[int, list[float]] = {turn: [] for turn in range(4)}
@@ -39,14 +41,18 @@ class JournalConformance:
                 assert all(went_on >= noted for went_on, noted in pairs), "it didn't wait"
         assert all(notes == [0, 1, 2, 3, 4, "end"] for notes in received.values())
 
-    def test_earlier_notes_come_with_the_assignment(self, concurrent: executors.Executor) -> None:
+    def test_an_assignment_holds_the_notes_of_earlier_attempts(
+        self, concurrent: executors.Executor
+    ) -> None:
         earlier = (executors.pack("a"), executors.pack({"b": "x" * 300_000}))
         first = assign(0, "note", count=0)._replace(journal=earlier)
         finished = run_all(concurrent, [first, assign(1, "note", count=0)], 1)
         notes = [read_body(finished[turn])["returned"]["earlier"] for turn in (0, 1)]
         assert notes == [["a", {"b": "x" * 300_000}], []]
 
-    def test_threads_of_a_run_may_note_at_once(self, concurrent: executors.Executor) -> None:
+    def test_several_threads_of_a_run_can_note_concurrently(
+        self, concurrent: executors.Executor
+    ) -> None:
         feed = ListFeed([assign(0, "note_at_once", threads=8), assign(1)])
         reports = list(execute(concurrent, feed, 1))
         noted = [
@@ -56,7 +62,7 @@ class JournalConformance:
         ]
         assert sorted(noted) == list(range(8))
 
-    def test_notes_that_come_after_the_end_are_not_another_runs(
+    def test_notes_after_the_end_of_a_run_are_not_credited_to_another_run(
         self, concurrent: executors.Executor
     ) -> None:
         later = [assign(turn, "sleep", seconds=0.01) for turn in range(1, 6)]
@@ -68,7 +74,7 @@ class JournalConformance:
                 or isinstance(report, executors.Finished)
             )
 
-    def test_a_run_that_waits_for_its_note_ends_with_the_study(
+    def test_closing_the_executor_ends_a_run_that_waits_for_its_note(
         self, concurrent: executors.Executor, tmp_path: Path
     ) -> None:
         kept, refused = tmp_path / "kept", tmp_path / "refused"

@@ -61,7 +61,7 @@ class ExecutorConformance(JournalConformance):
 
     # -- every executor --
 
-    def test_it_has_a_name(self, executor: executors.Executor) -> None:
+    def test_the_executor_has_a_name(self, executor: executors.Executor) -> None:
         assert executor.name
         assert isinstance(executor.is_reproducible, bool)
         assert isinstance(executor.is_isolated, bool)
@@ -85,11 +85,11 @@ class ExecutorConformance(JournalConformance):
             )
             assert body["returned"] == {"argument": [report.execution_index, "é"]}
 
-    def test_nothing_to_do_is_soon_done(self, executor: executors.Executor) -> None:
+    def test_an_empty_feed_ends_at_once(self, executor: executors.Executor) -> None:
         assert run_all(executor, []) == {}
 
     @pytest.mark.parametrize("slots", [1, 3])
-    def test_it_takes_no_more_than_it_has_slots_for(
+    def test_no_more_assignments_are_taken_than_there_are_slots(
         self, executor: executors.Executor, slots: int
     ) -> None:
         feed = ListFeed(assign(turn) for turn in range(20))
@@ -98,7 +98,7 @@ class ExecutorConformance(JournalConformance):
                 assert len(feed.running) < slots, "it took more before it reported"
         assert feed.max_running <= slots
 
-    def test_no_more_runs_go_on_at_once_than_there_are_slots(
+    def test_no_more_runs_are_active_than_there_are_slots(
         self, executor: executors.Executor
     ) -> None:
         finished = run_all(executor, [assign(turn, "sleep", seconds=0.01) for turn in range(12)], 3)
@@ -110,7 +110,9 @@ class ExecutorConformance(JournalConformance):
             most = max(most, running)
         assert most <= 3
 
-    def test_events_come_in_order_and_before_the_end(self, executor: executors.Executor) -> None:
+    def test_events_are_reported_in_order_and_before_the_end_of_the_run(
+        self, executor: executors.Executor
+    ) -> None:
         feed = ListFeed(assign(turn, "emit", count=5) for turn in range(8))
         received: dict[int, list[Any]] = {turn: [] for turn in range(8)}
         for report in execute(executor, feed, 2):
@@ -122,7 +124,7 @@ class ExecutorConformance(JournalConformance):
                 received[report.execution_index].append("end")
         assert all(events == [0, 1, 2, 3, 4, "end"] for events in received.values())
 
-    def test_events_that_come_after_the_end_are_not_another_runs(
+    def test_events_after_the_end_of_a_run_are_not_credited_to_another_run(
         self, executor: executors.Executor
     ) -> None:
         later = [assign(turn, "sleep", seconds=0.01) for turn in range(1, 6)]
@@ -134,7 +136,7 @@ class ExecutorConformance(JournalConformance):
                 or isinstance(report, executors.Finished)
             )
 
-    def test_a_flood_of_events_is_cut_and_counted(self, executor: executors.Executor) -> None:
+    def test_too_many_events_are_dropped_and_counted(self, executor: executors.Executor) -> None:
         feed = ListFeed([assign(0, "emit", count=10_500), assign(1, "emit", count=40, size=10**6)])
         received: dict[int, list[Any]] = {0: [], 1: []}
         for report in execute(executor, feed, 1):
@@ -146,14 +148,14 @@ class ExecutorConformance(JournalConformance):
             assert last["event_type"] == "events_dropped"
             assert last["meta"]["dropped"] == count - len(kept)
 
-    def test_it_waits_as_long_as_the_feed_says(self, executor: executors.Executor) -> None:
+    def test_an_executor_waits_as_long_as_the_feed_asks(self, executor: executors.Executor) -> None:
         feed = DelayedFeed(assign(0), wait_s=0.3)
         reports = list(execute(executor, feed, 2))
         assert isinstance(reports[-1], executors.Finished)
         assert None in reports, "the caller got no chance to do its own work"
         assert feed.call_count < 50, "it asked again and again"
 
-    def test_a_run_may_be_handed_out_again_after_the_last(
+    def test_the_feed_may_return_a_run_again_after_the_last_one(
         self, executor: executors.Executor
     ) -> None:
         feed = ListFeed([assign(0), assign(1)])
@@ -165,13 +167,15 @@ class ExecutorConformance(JournalConformance):
                     feed.waiting.append(assign(1, attempt=report.attempt + 1))
         assert sorted(attempts) == [(0, 1), (1, 1), (1, 2), (1, 3)]
 
-    def test_a_run_that_raises_costs_one_run(self, executor: executors.Executor) -> None:
+    def test_an_exception_in_a_run_affects_that_run_only(
+        self, executor: executors.Executor
+    ) -> None:
         finished = run_all(executor, [assign(0), assign(1, "leave", code=3), assign(2)])
         assert finished[1].outcome.status is RunStatus.FAILED
         assert "SystemExit(3)" in read_body(finished[1])
         assert {finished[turn].outcome.status for turn in (0, 2)} == {RunStatus.SUCCESS}
 
-    def test_what_is_printed_is_kept_run_by_run(
+    def test_printed_output_is_kept_separately_for_each_run(
         self, executor: executors.Executor, capfd: pytest.CaptureFixture[str]
     ) -> None:
         assignments = [
@@ -186,7 +190,7 @@ class ExecutorConformance(JournalConformance):
         }
         assert capfd.readouterr() == ("", ""), "it reached the terminal"
 
-    def test_a_flood_of_print_is_cut(self, executor: executors.Executor) -> None:
+    def test_too_much_printed_output_is_truncated(self, executor: executors.Executor) -> None:
         line = "x" * 999 + "\n"
         flood = assign(0, "print", out=line, err=line, times=2_000)
         finished = run_all(executor, [flood, assign(1, "print", out="a", err="b")], 1)
@@ -197,7 +201,7 @@ class ExecutorConformance(JournalConformance):
 
     # -- executors that can act during a run --
 
-    def test_the_caller_gets_its_turn_while_runs_go_on(
+    def test_the_caller_gets_control_regularly_during_runs(
         self, concurrent: executors.Executor, tmp_path: Path
     ) -> None:
         go = tmp_path / "go"
@@ -209,7 +213,9 @@ class ExecutorConformance(JournalConformance):
                 go.touch()
         assert silences >= 3
 
-    def test_runs_go_on_at_once(self, concurrent: executors.Executor, tmp_path: Path) -> None:
+    def test_runs_are_executed_concurrently(
+        self, concurrent: executors.Executor, tmp_path: Path
+    ) -> None:
         go = tmp_path / "go"
         feed = ListFeed(assign(turn, "await_file", path=str(go)) for turn in range(3))
         received = set()
@@ -220,7 +226,7 @@ class ExecutorConformance(JournalConformance):
                 go.touch()
         assert not feed.running
 
-    def test_a_run_past_its_time_delays_no_other(
+    def test_a_run_over_its_time_limit_delays_no_other_run(
         self, concurrent: executors.Executor, tmp_path: Path
     ) -> None:
         go = tmp_path / "go"
@@ -239,7 +245,9 @@ class ExecutorConformance(JournalConformance):
         assert late.outcome.failure_kind is executors.FailureKind.TIMEOUT
         assert limit_s <= late.outcome.latency_s < limit_s + MAX_DELAY_S
 
-    def test_a_slow_caller_makes_no_run_late(self, concurrent: executors.Executor) -> None:
+    def test_a_slow_caller_does_not_make_a_run_time_out(
+        self, concurrent: executors.Executor
+    ) -> None:
         for limit_s in (0.2, 2.0, 20.0):  # on a busy machine the run itself may be late
             slow = assign(1, "sleep", seconds=limit_s / 4, timeout_s=limit_s)
             feed = ListFeed([assign(0), slow])
@@ -253,12 +261,16 @@ class ExecutorConformance(JournalConformance):
                 break
         assert finished[1].outcome.status is RunStatus.SUCCESS
 
-    def test_an_agents_own_interrupt_costs_one_run(self, concurrent: executors.Executor) -> None:
+    def test_a_keyboard_interrupt_raised_by_an_agent_affects_that_run_only(
+        self, concurrent: executors.Executor
+    ) -> None:
         finished = run_all(concurrent, [assign(0), assign(1, "interrupt"), assign(2)])
         assert finished[1].outcome.failure_kind is executors.FailureKind.EXCEPTION
         assert {finished[turn].outcome.status for turn in (0, 2)} == {RunStatus.SUCCESS}
 
-    def test_closing_ends_it_at_once(self, concurrent: executors.Executor, tmp_path: Path) -> None:
+    def test_closing_the_executor_ends_all_runs_at_once(
+        self, concurrent: executors.Executor, tmp_path: Path
+    ) -> None:
         go = tmp_path / "go"
         feed = ListFeed(assign(turn, "await_file", path=str(go)) for turn in range(3))
         reports = execute(concurrent, feed, 3)
@@ -325,7 +337,7 @@ class ExecutorConformance(JournalConformance):
             ),
         ],
     )
-    def test_a_process_that_dies_costs_one_run(
+    def test_a_worker_process_that_dies_costs_one_run(
         self,
         isolated: executors.Executor,
         action: str,
@@ -352,7 +364,7 @@ class ExecutorConformance(JournalConformance):
         assert isinstance(reports[-1], executors.Finished)
         assert reports[-1].stdout == b"about to die\n"
 
-    def test_a_run_that_hangs_is_ended(self, isolated: executors.Executor) -> None:
+    def test_a_hanging_run_is_ended_at_its_time_limit(self, isolated: executors.Executor) -> None:
         assignments = [assign(0, "hang", timeout_s=0.2), assign(1), assign(2)]
         finished = run_all(isolated, assignments, 1)
         assert finished[0].outcome.failure_kind is executors.FailureKind.TIMEOUT

@@ -84,7 +84,7 @@ class FullSandboxConformance(SandboxConformance):
 
     protects_devices = True
 
-    def test_it_says_how_full_it_is(self, sandbox: Sandbox) -> None:
+    def test_a_full_sandbox_has_no_shortfalls_except_for_devices(self, sandbox: Sandbox) -> None:
         assert (sandbox.shortfalls == ()) == self.protects_devices
         assert sandbox.relocates
 
@@ -109,13 +109,13 @@ class FullSandboxConformance(SandboxConformance):
         assert (shown / "file").read_text() == "as it was"
         assert [path.name for path in shown.iterdir()] == ["file"]
 
-    def test_what_it_writes_in_the_slot_is_there_afterwards(self, runner: CommandRunner) -> None:
+    def test_files_written_in_the_slot_remain_afterwards(self, runner: CommandRunner) -> None:
         runner.get_output("open('made', 'w').write('by it'); os.chmod('made', 0o755)")
         made = runner.folder / "made"
         assert (made.read_text(), made.stat().st_mode & 0o777) == ("by it", 0o755)
         assert made.owner() == runner.folder.owner()
 
-    def test_no_capabilities_and_none_to_be_had(self, runner: CommandRunner) -> None:
+    def test_a_command_has_no_capabilities_and_can_gain_none(self, runner: CommandRunner) -> None:
         output = runner.get_output(
             "print(*(l for l in open('/proc/self/status') if l[:3] in 'Cap NoN'))"
         )
@@ -127,7 +127,7 @@ class FullSandboxConformance(SandboxConformance):
 
     # -- visible files and processes --
 
-    def test_a_folder_is_seen_elsewhere_and_not_where_it_is(
+    def test_a_folder_mounted_elsewhere_is_not_visible_at_its_own_path(
         self, runner: CommandRunner, tmp_path: Path
     ) -> None:
         real, seen = tmp_path / "real", Path("/somewhere/else entirely")
@@ -140,7 +140,9 @@ class FullSandboxConformance(SandboxConformance):
         )
         assert output == f"{seen} text False\n"
 
-    def test_nothing_beside_the_view_is_seen(self, runner: CommandRunner, tmp_path: Path) -> None:
+    def test_nothing_outside_of_the_view_is_visible(
+        self, runner: CommandRunner, tmp_path: Path
+    ) -> None:
         (tmp_path / "secret").write_text("secret")
         output = runner.get_output(f"""
 print(os.path.exists({str(tmp_path / "secret")!r}))
@@ -151,9 +153,7 @@ for place in ({str(Path.home())!r}, "/root", "/home", "/var", "/run", "/srv", "/
         print(*(os.path.join(folder, name) for name in files), end="")""")
         assert output == "False\n"
 
-    def test_later_mounts_lie_over_earlier_ones(
-        self, runner: CommandRunner, tmp_path: Path
-    ) -> None:
+    def test_later_mounts_cover_earlier_ones(self, runner: CommandRunner, tmp_path: Path) -> None:
         """A read-only folder is mounted in the slot where a candidate has left a link."""
         inner = tmp_path / "environment"
         inner.mkdir()
@@ -178,20 +178,20 @@ print(open('inner/file').read(), tried(open, 'inner/new', 'w'), tried(os.rmdir, 
         )
         assert output == "text text\n"
 
-    def test_what_is_to_be_seen_has_to_be_there(
+    def test_a_missing_path_in_the_view_is_an_error(
         self, runner: CommandRunner, tmp_path: Path
     ) -> None:
         gone = tmp_path / "gone"
         with pytest.raises(LabError, match="gone"):
             runner.run("", view=View(readable=(Mount(gone, gone),)))
 
-    def test_other_processes_are_out_of_sight(self, runner: CommandRunner) -> None:
+    def test_other_processes_are_not_visible(self, runner: CommandRunner) -> None:
         output = runner.get_output(f"""
 print(sorted(map(int, filter(str.isdigit, os.listdir('/proc')))) == [1, os.getpid()],
       os.getppid(), tried(os.kill, {os.getpid()}, 0))""")
         assert output == "True 1 False\n"
 
-    def test_it_runs_as_an_ordinary_user(self, runner: CommandRunner) -> None:
+    def test_a_command_runs_as_an_ordinary_user(self, runner: CommandRunner) -> None:
         output = runner.get_output(
             "import pwd; print(os.getuid(), pwd.getpwuid(os.getuid()).pw_dir)"
         )
@@ -212,7 +212,7 @@ print(os.write(descriptor, b'x'))""")
 
     # -- network and signals --
 
-    def test_there_is_no_network_but_its_own(self, runner: CommandRunner) -> None:
+    def test_a_command_has_no_network_but_its_own_loopback(self, runner: CommandRunner) -> None:
         with socket.socket() as listening, socket.socket(socket.AF_UNIX) as abstract:
             listening.bind(("127.0.0.1", 0))
             listening.listen()
@@ -229,7 +229,7 @@ own = socket.create_server(('localhost', 0))
 print(reach(socket.AF_INET, own.getsockname()))""")
         assert output == "['lo'] False False False True\n"
 
-    def test_a_network_is_there_if_it_may_be(self, runner: CommandRunner) -> None:
+    def test_a_command_can_use_the_network_if_that_is_allowed(self, runner: CommandRunner) -> None:
         with socket.socket() as listening:
             listening.bind(("127.0.0.1", 0))
             listening.listen()
@@ -241,7 +241,7 @@ print(reach(socket.AF_INET, own.getsockname()))""")
             )
         assert output == f"True {Path('/etc/resolv.conf').exists()}\n"
 
-    def test_its_supervisor_cannot_be_ended(self, runner: CommandRunner) -> None:
+    def test_a_command_cannot_end_its_supervisor(self, runner: CommandRunner) -> None:
         result = runner.run("""
 import signal
 for number in sorted(signal.valid_signals()):
@@ -265,7 +265,7 @@ while True:
         )
         assert result.ending is Ending.PROCESSES
 
-    def test_files_in_memory_count_as_memory(self, runner: CommandRunner) -> None:
+    def test_files_in_a_memory_file_system_count_as_memory(self, runner: CommandRunner) -> None:
         result = runner.run(
             f"""
 for folder in ('/tmp', '/dev/shm', '/var/tmp', os.environ['HOME']):
@@ -275,7 +275,7 @@ time.sleep(100)""",
         )
         assert result.ending is Ending.MEMORY
 
-    def test_files_in_memory_have_a_bound_each(self, runner: CommandRunner) -> None:
+    def test_each_memory_file_system_has_a_size_limit(self, runner: CommandRunner) -> None:
         program = f"""
 for folder in ('/tmp', '/dev/shm', '/var/tmp', os.environ['HOME']):
     status = os.statvfs(folder)

@@ -107,20 +107,20 @@ class ProposerConformance:
 
     # -- what it says of itself --
 
-    def test_it_derives_from_the_base_class(self, proposer: Proposer) -> None:
+    def test_a_proposer_derives_from_the_base_class(self, proposer: Proposer) -> None:
         assert isinstance(proposer, Proposer)
         assert proposer.name
         assert isinstance(proposer.name, str)
 
-    def test_it_says_how_much_it_can_do_at_once(self, proposer: Proposer) -> None:
+    def test_a_proposer_states_how_many_requests_it_takes_at_once(self, proposer: Proposer) -> None:
         assert proposer.most_at_once >= 1
         assert isinstance(proposer.can_batch, bool)
 
-    def test_it_says_which_requests_it_answers(self, proposer: Proposer) -> None:
+    def test_a_proposer_states_which_kinds_of_requests_it_answers(self, proposer: Proposer) -> None:
         assert {type(proposer.can(kind)) for kind in RequestKind} == {bool}
         assert proposer.can(RequestKind.INITIAL)
 
-    def test_its_options_can_be_written_down_and_read_back(self, proposer: Proposer) -> None:
+    def test_options_of_a_proposer_survive_a_round_trip(self, proposer: Proposer) -> None:
         assert is_dataclass(proposer)
         if not isinstance(proposer, Record):
             pytest.skip("its options aren't checked")
@@ -130,7 +130,7 @@ class ProposerConformance:
         )
         assert (mistakes, again) == ([], proposer)
 
-    def test_options_that_change_no_reply_are_options(self, proposer: Proposer) -> None:
+    def test_incidental_options_are_options_of_the_proposer(self, proposer: Proposer) -> None:
         assert is_dataclass(proposer)
         assert proposer.incidental_options <= {option.name for option in fields(proposer)}
 
@@ -144,7 +144,9 @@ class ProposerConformance:
         for _ in range(2):
             proposer.preflight(PreflightContext(workshop.folder, workshop.project))
 
-    def test_it_estimates_what_a_reply_takes(self, use: Callable[..., Any], brief: Brief) -> None:
+    def test_a_proposer_estimates_the_usage_of_a_reply(
+        self, use: Callable[..., Any], brief: Brief
+    ) -> None:
         async def estimate(opened: Proposer) -> Usage:
             return opened.estimate(brief)
 
@@ -153,7 +155,7 @@ class ProposerConformance:
         assert usage.tokens >= 0
         assert usage.cost_usd is None or usage.cost_usd >= 0
 
-    def test_it_may_know_how_many_first_proposals_it_has(
+    def test_the_number_of_first_proposals_is_a_count_or_unknown(
         self, use: Callable[..., Any], brief: Brief
     ) -> None:
         async def count(opened: Proposer) -> int | None:
@@ -164,7 +166,7 @@ class ProposerConformance:
 
     # -- at work --
 
-    def test_opened_it_is_the_same_to_the_optimizer(
+    def test_an_opened_proposer_looks_the_same_to_the_optimizer(
         self, use: Callable[..., Any], proposer: Proposer
     ) -> None:
         async def look(opened: Proposer) -> tuple[Any, ...]:
@@ -175,7 +177,9 @@ class ProposerConformance:
         kinds = [proposer.can(kind) for kind in RequestKind]
         assert use(look) == (proposer.name, proposer.most_at_once, proposer.can_batch, kinds)
 
-    def test_a_reply_can_be_kept_and_read_back(self, use: Callable[..., Any], brief: Brief) -> None:
+    def test_a_reply_survives_a_round_trip_through_the_journal(
+        self, use: Callable[..., Any], brief: Brief
+    ) -> None:
         async def ask(opened: Proposer) -> Reply:
             return await opened.propose(brief, FIRST)
 
@@ -183,7 +187,9 @@ class ProposerConformance:
         assert check_reply(reply, "it") is reply, "it can't be kept as it is"
         assert read_record(json.loads(json.dumps(make_record(FIRST, reply)))) == reply
 
-    def test_it_gives_a_candidate_or_a_reason(self, use: Callable[..., Any], brief: Brief) -> None:
+    def test_a_reply_has_a_candidate_or_a_reason(
+        self, use: Callable[..., Any], brief: Brief
+    ) -> None:
         async def ask(opened: Proposer) -> Reply:
             return await opened.propose(brief, FIRST)
 
@@ -191,7 +197,9 @@ class ProposerConformance:
         assert len(reply.candidates) <= FIRST.wanted
         assert any(reply.candidates) != bool(reply.refusal)
 
-    def test_asked_in_steps_it_answers_as_well(self, use: Callable[..., Any], brief: Brief) -> None:
+    def test_a_request_in_parts_gets_a_reply_as_well(
+        self, use: Callable[..., Any], brief: Brief
+    ) -> None:
         kept: list[Reply] = []
 
         async def ask(opened: Proposer) -> Reply:

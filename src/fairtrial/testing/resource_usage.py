@@ -42,7 +42,7 @@ class UsageConformance:
 
     # -- what is measured --
 
-    def test_cpu_time_of_all_counts(self, runner: CommandRunner) -> None:
+    def test_cpu_time_of_all_processes_is_added_up(self, runner: CommandRunner) -> None:
         result = runner.run("""
 if os.fork() == 0:  # waited for
     burn(0.1)
@@ -53,7 +53,7 @@ daemon(lambda: burn(0.1))  # killed in the end""")
         assert result.wall_s > 0
 
     @needs_linux
-    def test_memory_of_all_counts_together(self, runner: CommandRunner) -> None:
+    def test_memory_of_all_processes_is_added_up(self, runner: CommandRunner) -> None:
         for stay_s in (0.1, 1.0, 10.0):  # on a busy machine a short time may not be measured
             result = runner.run(f"""
 for _ in range(3):
@@ -76,10 +76,10 @@ time.sleep(0.2)""",
         assert (result.ending, result.exit_code) == (Ending.EXITED, 0)
         assert 50 <= result.peak_rss_mb < 150
 
-    def test_a_short_peak_is_seen(self, runner: CommandRunner) -> None:
+    def test_a_short_memory_peak_is_measured(self, runner: CommandRunner) -> None:
         assert runner.run(f"bytearray(b'x') * {60 * MB}").peak_rss_mb >= 60
 
-    def test_our_own_memory_does_not_count(self, runner: CommandRunner) -> None:
+    def test_memory_of_the_parent_process_does_not_count(self, runner: CommandRunner) -> None:
         held = bytearray(b"x") * (150 * MB)
         assert runner.run("").peak_rss_mb < 100
         assert len(held) == 150 * MB
@@ -91,12 +91,16 @@ time.sleep(0.2)""",
     @pytest.mark.parametrize(
         "program", ["burn(100)", "time.sleep(100)", "daemon(lambda: None); time.sleep(100)"]
     )
-    def test_what_takes_too_long_is_ended(self, runner: CommandRunner, program: str) -> None:
+    def test_a_command_that_takes_too_long_is_ended(
+        self, runner: CommandRunner, program: str
+    ) -> None:
         result = runner.run(program, timeout_s=0.2)
         assert (result.ending, result.exit_code, result.signal) == (Ending.TIMEOUT, None, None)
         assert 0.15 < result.wall_s < 90
 
-    def test_many_that_burn_at_once_take_too_long_together(self, runner: CommandRunner) -> None:
+    def test_cpu_time_of_concurrent_processes_counts_against_one_limit(
+        self, runner: CommandRunner
+    ) -> None:
         """Each of four would come to its end in the 0.4 seconds that they have in all."""
         result = runner.run(
             f"""
@@ -113,7 +117,7 @@ for _ in range(3):
         assert result.ending is Ending.TIMEOUT
 
     @needs_linux
-    def test_time_without_a_core_does_not_count(self, runner: CommandRunner) -> None:
+    def test_time_spent_waiting_for_a_core_does_not_count(self, runner: CommandRunner) -> None:
         """With five other processes on its core, half a second of wall time is not a timeout."""
         with busy_core(others=5):
             result = runner.run(
@@ -128,14 +132,16 @@ while time.monotonic() - began < 0.65 and time.process_time() < 0.4:
         # Where many others have that core, too, the longest wall time may come first.
         assert result.ending is Ending.EXITED or result.wall_s >= MAX_WALL_FACTOR * 0.5
 
-    def test_too_much_memory_is_the_end(self, runner: CommandRunner) -> None:
+    def test_a_command_that_uses_too_much_memory_is_ended(self, runner: CommandRunner) -> None:
         result = runner.run(
             f"held = bytearray(b'x') * {150 * MB}; time.sleep(100)", limits=Limits(memory_mb=60)
         )
         assert (result.ending, result.exit_code) == (Ending.MEMORY, None)
 
     @needs_linux
-    def test_too_much_memory_together_is_the_end(self, runner: CommandRunner) -> None:
+    def test_processes_that_together_use_too_much_memory_are_ended(
+        self, runner: CommandRunner
+    ) -> None:
         result = runner.run(
             f"""
 for _ in range(6):
@@ -145,7 +151,7 @@ time.sleep(100)""",
         )
         assert result.ending is Ending.MEMORY
 
-    def test_too_many_processes_are_the_end(self, runner: CommandRunner) -> None:
+    def test_a_command_that_starts_too_many_processes_is_ended(self, runner: CommandRunner) -> None:
         result = runner.run(
             """
 for _ in range(12):
@@ -155,7 +161,7 @@ time.sleep(100)""",
         )
         assert result.ending is Ending.PROCESSES
 
-    def test_a_file_that_grows_too_large_is_cut_off(self, runner: CommandRunner) -> None:
+    def test_a_file_can_not_grow_beyond_its_limit(self, runner: CommandRunner) -> None:
         result = runner.run(f"open('large', 'wb').write(bytes({3 * MB}))", limits=Limits(file_mb=1))
         assert result.exit_code != 0
         assert (runner.folder / "large").stat().st_size <= MB

@@ -56,7 +56,7 @@ class SandboxConformance(UsageConformance, SystemCallConformance):
         folder.mkdir()
         return CommandRunner(sandbox, folder)
 
-    def test_it_says_what_it_is(self, sandbox: Sandbox) -> None:
+    def test_a_sandbox_has_a_name_and_describes_itself(self, sandbox: Sandbox) -> None:
         assert sandbox.name
         assert isinstance(sandbox.relocates, bool)
         assert all(isinstance(phrase, str) for phrase in sandbox.shortfalls)
@@ -77,7 +77,9 @@ os.kill(os.getpid(), signal.{name})""")
         number = int(getattr(signal, name))
         assert (result.ending, result.exit_code, result.signal) == (Ending.SIGNALLED, None, number)
 
-    def test_a_program_that_is_not_there_is_the_commands_fault(self, runner: CommandRunner) -> None:
+    def test_a_missing_program_is_reported_as_a_failure_of_the_command(
+        self, runner: CommandRunner
+    ) -> None:
         import anyio
 
         command = runner.command("")
@@ -86,7 +88,7 @@ os.kill(os.getpid(), signal.{name})""")
             assert (result.ending, result.exit_code) == (Ending.EXITED, 127)
             assert argv[0] in result.stderr.text
 
-    def test_signals_are_as_a_program_expects_them(self, runner: CommandRunner) -> None:
+    def test_signal_handlers_are_in_their_default_state(self, runner: CommandRunner) -> None:
         output = runner.get_output("""
 import signal
 ours = {signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ}  # Python's own
@@ -97,17 +99,19 @@ print([n for n in signal.valid_signals() - ours
     # -- input and environment --
 
     @pytest.mark.parametrize("size", [0, 3 * MB])
-    def test_it_reads_its_input_to_the_end(self, runner: CommandRunner, size: int) -> None:
+    def test_a_command_can_read_its_input_to_the_end(
+        self, runner: CommandRunner, size: int
+    ) -> None:
         data = os.urandom(size)
         output = runner.get_output(
             "import hashlib; print(hashlib.sha1(sys.stdin.buffer.read()).hexdigest())", stdin=data
         )
         assert output.strip() == hashlib.sha1(data).hexdigest()
 
-    def test_input_may_stay_unread(self, runner: CommandRunner) -> None:
+    def test_a_command_need_not_read_its_input(self, runner: CommandRunner) -> None:
         assert runner.run("", stdin=bytes(3 * MB)).exit_code == 0
 
-    def test_the_environment_is_what_the_command_says(
+    def test_the_environment_holds_only_the_variables_of_the_command(
         self, runner: CommandRunner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("SOME_API_KEY", "secret")
@@ -116,7 +120,9 @@ print([n for n in signal.valid_signals() - ours
         )
         assert output.split() == ["HOME", "LC_ALL", "MINE", "PATH", "TEMP", "TMP", "TMPDIR"]
 
-    def test_variables_for_the_loader_reach_the_command_alone(self, runner: CommandRunner) -> None:
+    def test_variables_of_the_dynamic_loader_affect_the_command_only(
+        self, runner: CommandRunner
+    ) -> None:
         """They could make the init process load a candidate's files."""
         (runner.folder / "libc.so.6").write_bytes(b"no library")
         env = {"LD_LIBRARY_PATH": str(runner.folder), "PYTHONHOME": str(runner.folder)}
@@ -131,7 +137,7 @@ print([n for n in signal.valid_signals() - ours
             "the loader should have failed in the command, and there only"
         )
 
-    def test_it_starts_where_the_command_says(self, runner: CommandRunner) -> None:
+    def test_a_command_starts_in_its_working_folder(self, runner: CommandRunner) -> None:
         inner = runner.folder / "spaces and ümläuts"
         inner.mkdir()
         assert runner.get_output("print(os.getcwd())", cwd=inner).strip() == str(inner)
@@ -153,7 +159,7 @@ for folder in (home, temp):
                 assert not Path(folder, "locked").exists(), "it was left behind"
 
     @needs_linux
-    def test_nothing_of_ours_is_left_open_in_it(self, runner: CommandRunner) -> None:
+    def test_a_command_inherits_no_open_descriptors(self, runner: CommandRunner) -> None:
         program = "print(len(os.listdir('/proc/self/fd')) - 1, os.getsid(0) == os.getpid())"
         assert runner.get_output(program) == "3 True\n"
         assert runner.get_output(program, channel_bytes=10) == "4 True\n"
@@ -165,7 +171,9 @@ for folder in (home, temp):
         assert (result.stdout.head, result.stderr.head) == (b"out\n", b"err\n")
 
     @pytest.mark.parametrize("stream", ["stdout", "stderr"])
-    def test_of_a_flood_head_and_tail_are_kept(self, runner: CommandRunner, stream: str) -> None:
+    def test_the_beginning_and_the_end_of_too_much_output_are_kept(
+        self, runner: CommandRunner, stream: str
+    ) -> None:
         result = runner.run(
             f"sys.{stream}.write('head' + 'x' * {3 * MB} + 'tail')", output_bytes=1000
         )
@@ -175,7 +183,7 @@ for folder in (home, temp):
         assert len(kept.head) + len(kept.tail) == 1000
         assert kept.dropped == 3 * MB + 8 - 1000
 
-    def test_what_fits_is_kept_whole(self, runner: CommandRunner) -> None:
+    def test_output_within_the_limit_is_kept_completely(self, runner: CommandRunner) -> None:
         result = runner.run("sys.stdout.write('x' * 1000)", output_bytes=1000)
         assert (result.stdout.head, result.stdout.tail, result.stdout.dropped) == (
             b"x" * 1000,
@@ -190,7 +198,9 @@ for folder in (home, temp):
         )
         assert (result.channel, result.channel_overflowed) == (bytes(range(256)) * 100, False)
 
-    def test_a_flood_on_the_channel_is_cut_and_does_not_block(self, runner: CommandRunner) -> None:
+    def test_too_much_data_on_the_channel_is_cut_and_does_not_block(
+        self, runner: CommandRunner
+    ) -> None:
         result = runner.run(
             f"""
 channel = open(int(os.environ['{CHANNEL_VARIABLE}']), 'wb')
@@ -202,7 +212,9 @@ print('done')""",
         assert (result.channel, result.channel_overflowed) == (b"first\0\0\0", True)
         assert result.stdout.head == b"done\n"
 
-    def test_without_a_channel_none_is_named(self, runner: CommandRunner) -> None:
+    def test_a_command_without_a_channel_gets_no_channel_variable(
+        self, runner: CommandRunner
+    ) -> None:
         assert runner.get_output(f"print('{CHANNEL_VARIABLE}' in os.environ)") == "False\n"
 
     def test_the_report_cannot_be_forged(self, runner: CommandRunner) -> None:
@@ -216,13 +228,13 @@ sys.exit(5)""")
 
     # -- all processes end --
 
-    def test_what_outlives_the_command_is_ended(self, runner: CommandRunner) -> None:
+    def test_processes_that_outlive_the_command_are_ended(self, runner: CommandRunner) -> None:
         """Grandchildren in other sessions that hold the output pipes open."""
         result = runner.run("for name in 'abc': daemon(lambda: hold(name))")
         assert result.exit_code == 0
         assert not any(map(runner.is_locked, "abc"))
 
-    def test_what_ignores_signals_is_ended(self, runner: CommandRunner) -> None:
+    def test_processes_that_ignore_signals_are_ended(self, runner: CommandRunner) -> None:
         program = """
 import signal
 for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD}:
@@ -235,7 +247,7 @@ time.sleep(100)"""
                 break
         assert not runner.is_locked("a")
 
-    def test_cancelled_means_ended(self, runner: CommandRunner) -> None:
+    def test_cancelling_ends_the_command(self, runner: CommandRunner) -> None:
         import anyio
 
         command = runner.command("daemon(lambda: hold('a')); hold('b'); time.sleep(1000)")
@@ -254,7 +266,7 @@ time.sleep(100)"""
         assert not runner.is_locked("b")
         self.assert_holds_no_more_than(before)
 
-    def test_cancelled_at_any_moment_leaves_nothing(
+    def test_cancelling_at_any_moment_leaves_no_process_and_no_descriptor(
         self, runner: CommandRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         import anyio
@@ -277,7 +289,7 @@ time.sleep(100)"""
         self.assert_holds_no_more_than(before)
         assert list(temp.iterdir()) == []
 
-    def test_many_run_at_once(self, runner: CommandRunner) -> None:
+    def test_many_commands_can_run_concurrently(self, runner: CommandRunner) -> None:
         before = self.list_held_after_first(runner)
         results = runner.run_all([f"print({number})" for number in range(COMMAND_COUNT)])
         assert [result.stdout.head for result in results] == [
@@ -285,7 +297,7 @@ time.sleep(100)"""
         ]
         self.assert_holds_no_more_than(before)
 
-    def test_it_works_in_a_thread_of_its_own(self, runner: CommandRunner) -> None:
+    def test_a_sandbox_can_be_used_from_another_thread(self, runner: CommandRunner) -> None:
         results: list[Completed] = []
         thread = threading.Thread(target=lambda: results.append(runner.run("sys.exit(3)")))
         thread.start()

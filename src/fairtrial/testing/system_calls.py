@@ -54,7 +54,7 @@ print(tried(fcntl.fcntl, file, fcntl.F_SETLEASE, fcntl.F_WRLCK), fcntl.fcntl(fil
         assert runner.get_output(program).split() == ["False", "1"]
 
     @needs_filter
-    def test_io_uring_which_no_filter_sees_is_refused(self, runner: CommandRunner) -> None:
+    def test_io_uring_is_refused(self, runner: CommandRunner) -> None:
         program = "print(libc.syscall(425, 8, None), ctypes.get_errno())"
         assert runner.get_output(LIBRARY + program).split() == ["-1", str(errno.ENOSYS)]
 

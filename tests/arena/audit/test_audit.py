@@ -97,7 +97,7 @@ def weak(top):
 
 
 @pytest.mark.slow
-def test_inputs_with_one_answer_accept_a_constant_and_the_reason_is_said(weak):
+def test_inputs_with_one_answer_accept_a_constant_and_the_reason_is_reported(weak):
     assert accepted(weak) == {NullKind.CONSTANT, NullKind.EMPTY, NullKind.LAST_RESULT}
     assert weak.veto == (
         "the checks accept a function that always returns [] in place of dups:find_duplicates: "
@@ -144,7 +144,7 @@ def test_tests_alone_are_audited_with_what_is_compared_while_timing(top):
     assert {null.check for null in adequacy.nulls} == {"check[0]", "bench[sparse]"}
 
 
-def test_without_a_function_nothing_is_audited_and_that_is_said(top):
+def test_without_a_function_nothing_is_audited_and_that_is_reported(top):
     check = Check(command=("{python}", "-c", "import dups"))
     adequacy = audit(make_problem(top, check))
     assert (adequacy.nulls, adequacy.score) == ((), None)

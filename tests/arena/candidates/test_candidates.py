@@ -91,7 +91,7 @@ def test_candidates_of_one_name_are_named_by_their_paths(tmp_path, paths, names)
     assert disambiguate_names(candidates) == candidates
 
 
-def test_what_is_no_candidate_is_refused(tmp_path):
+def test_a_file_that_is_no_candidate_is_refused(tmp_path):
     (tmp_path / "x.py").write_text("x")
     with pytest.raises(StudyError, match=r"x\.py: this is not a candidate; a candidate is a diff"):
         read_candidate(tmp_path / "x.py")

@@ -103,7 +103,7 @@ def test_no_changes_are_an_empty_patch(base):
     assert anyio.run(render_patch, Changes(), base) == b""
 
 
-def test_what_git_diff_says_of_a_tree_is_the_same_candidate(base):
+def test_the_output_of_git_diff_is_the_same_candidate_as_the_tree(base):
     def change(folder):
         (folder / "src/pkg/core.py").write_text("x = 1\n")
         (folder / "run.sh").unlink()

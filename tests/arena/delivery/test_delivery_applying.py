@@ -293,7 +293,7 @@ def eight(user):
 
 
 @pytest.mark.parametrize("kind", ["write", "rename", "keep"])
-def test_a_full_disk_leaves_everything_as_it_was(eight, monkeypatch, kind):
+def test_a_full_disk_leaves_everything_unchanged(eight, monkeypatch, kind):
     user, edits, before = eight
     left = 0
 

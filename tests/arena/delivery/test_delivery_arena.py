@@ -224,7 +224,7 @@ def test_a_profile_of_both_sides(site, monkeypatch):
     assert fingerprint(site.top) == before
 
 
-def test_what_looking_on_takes_is_taken_off():
+def test_the_overhead_of_tracing_is_subtracted():
     lines = {("a", 1): (1000, 1.1), ("a", 2): (1, 0.101), ("a", 3): (1000, 1.0)}
     found = subtract_overhead(LineTrace(lines, seconds=2.5, plain_s=0.2))
     assert found["a", 1] == pytest.approx(0.1, rel=0.02)

@@ -82,7 +82,7 @@ def test_a_commit_on_a_new_branch_and_nothing_else(user):
     assert user.git("fsck", "--strict") == ""
 
 
-def test_uncommitted_lines_stay_out_where_they_can_be_told_apart(user):
+def test_uncommitted_lines_stay_out_where_they_can_be_distinguished(user):
     user.write("src/ten.txt", TEN.replace("line 9\n", "uncommitted\n"))
     user.snap()
     edits = user.edits({"src/ten.txt": WON.replace("line 9\n", "uncommitted\n")})

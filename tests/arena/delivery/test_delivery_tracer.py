@@ -207,7 +207,7 @@ def test_a_suite_is_followed_whatever_its_tests_do(site):
     assert NEVER in report["lines"]  # in a thread, after another tracer had been there
 
 
-def test_commands_are_what_they_would_be_without_us(site):
+def test_traced_commands_behave_as_without_tracing(site):
     program = (
         "import sys, mod\n"
         "print(sys.argv[1:], __name__, sys.stdin.read())\n"

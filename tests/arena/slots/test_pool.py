@@ -193,7 +193,7 @@ def test_after_close_release_does_nothing_and_acquire_raises(repo, home):
     assert list(home.iterdir()) == []
 
 
-def test_those_who_wait_are_told_when_the_pool_closes(repo):
+def test_waiting_tasks_get_an_error_when_the_pool_closes(repo):
     async def run():
         failures = []
 
@@ -355,7 +355,7 @@ def test_hidden_files_are_in_trusted_slots_only_and_so_is_their_bytecode(repo):
     assert not any("inputs" in path for path in first)
 
 
-def test_included_paths_are_copied_and_the_size_is_said(repo):
+def test_included_paths_are_copied_and_the_size_is_reported(repo):
     write_files(repo, {"data/big": "x" * 1_500_000, "data/deep/y": "y"})
     os.mkfifo(repo / "data/pipe")
     (repo / "data/link").symlink_to("deep/y")
@@ -504,7 +504,7 @@ def test_cleanup_copes_with_read_only_files_and_folders(repo):
     in_pool(repo, work)
 
 
-def test_what_fails_inside_comes_out_and_nothing_is_left(repo):
+def test_an_error_inside_the_block_is_raised_and_nothing_is_left_behind(repo):
     async def work(pool):
         async with pool.acquire():
             raise KeyError("mine")

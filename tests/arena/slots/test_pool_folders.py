@@ -48,7 +48,7 @@ HOLDER = """
 """
 
 
-def test_what_a_killed_owner_left_is_removed_and_a_live_one_is_not(home):
+def test_the_folder_of_a_killed_process_is_removed_and_one_in_use_is_not(home):
     with start(HOLDER) as live, start(HOLDER) as dead:
         kept, orphan = Path(live.stdout.readline().strip()), Path(dead.stdout.readline().strip())
         assert pool_folders.remove_orphaned_pools() == ([], [])
@@ -87,7 +87,7 @@ def test_the_lock_is_not_inherited_by_programs_that_the_owner_starts(home):
             owner.stdin.close()  # ends the child
 
 
-def test_starters_that_race_never_remove_what_another_has_just_made(home):
+def test_concurrent_starts_never_remove_each_others_folders(home):
     racer = """
         import sys
         from pathlib import Path

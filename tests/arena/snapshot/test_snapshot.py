@@ -131,7 +131,7 @@ def test_files_become_folders_and_links_and_back(take, tmp_path):
     assert taken(files) == {"file/inner": b"2", "d": b"2", "linked": b"../elsewhere", "case": b"1"}
 
 
-def test_what_lies_behind_a_link_is_not_in_the_tree(take, tmp_path):
+def test_files_behind_a_link_are_not_in_the_tree(take, tmp_path):
     # The link is ignored, so nothing but the tracked path leads there.
     top = make_repository(tmp_path / "top", {"d/x": "1", "deep/er/x": "1"})
     write_files(top, {".gitignore": "/d\n/deep\n"})

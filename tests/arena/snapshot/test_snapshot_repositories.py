@@ -337,7 +337,7 @@ def test_a_snapshot_can_be_taken_in_a_git_hook(tmp_path):
     run_git(top, "fsck", "--strict")
 
 
-def test_what_the_user_does_to_the_repository_afterwards_does_not_matter(take, tmp_path):
+def test_later_changes_of_the_repository_do_not_affect_the_snapshot(take, tmp_path):
     # A commit amended, the index changed, everything pruned, and at last the repository removed.
     top = make_repository(tmp_path / "top", {"a": "1", "b": "1"})
     write_files(top, {"b": "staged", "c": "untracked"})

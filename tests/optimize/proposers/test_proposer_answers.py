@@ -115,7 +115,7 @@ def test_one_bad_file_spoils_the_others():
 
 
 @given(st.dictionaries(st.sampled_from(list(FILES)), st.lists(LINES, min_size=1), min_size=1))
-def test_what_is_written_in_the_form_that_we_ask_for_is_read_back(texts):
+def test_an_answer_in_the_requested_form_is_read_back(texts):
     contents = {path: "".join(f"{line}\n" for line in lines) for path, lines in texts.items()}
     assume(all(contents[path] != FILES[path] for path in contents))
     # A file may well begin with what we take for thoughts, but not as the answer's first word.
@@ -249,7 +249,7 @@ def test_several_without_headlines_are_refused():
     assert all("no line CANDIDATE 1 to CANDIDATE 2" in draft.problems[0] for draft in drafts)
 
 
-def test_of_a_cut_answer_all_but_the_last_count():
+def test_the_last_draft_of_a_truncated_answer_is_not_used():
     one = "FILE: src/slow.py\n```\nx = 1\n```\n"
     drafts = read_answer(
         f"CANDIDATE 1\n{one}CANDIDATE 2\n{one}", FILES, "whole_file", 2, is_cut=True

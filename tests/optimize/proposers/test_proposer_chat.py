@@ -252,7 +252,7 @@ def test_an_answer_that_nothing_comes_after_is_no_step(turn):
 
 @pytest.mark.parametrize("second", [GOOD, UNUSABLE])
 @pytest.mark.parametrize("stream", [False, True])
-def test_who_has_the_first_answer_goes_on_with_the_complaint(second, stream):
+def test_a_kept_first_answer_is_continued_with_the_complaint(second, stream):
     kept, options = [], {"retries": 1, "stream": stream}
     turns = fails(500, "again"), says(UNUSABLE), says(second)
     expected, [*_, complaint] = tell_on(*turns, keep=kept.append, **options)
@@ -264,7 +264,7 @@ def test_who_has_the_first_answer_goes_on_with_the_complaint(second, stream):
     assert reply.usage.cost_usd == pytest.approx(2 * 0.004)
 
 
-def test_what_is_not_known_of_the_first_answer_stays_unknown():
+def test_an_unknown_usage_of_the_first_answer_stays_unknown():
     kept = []
     tell_on(hangs_up(), says(UNUSABLE), says(GOOD), keep=kept.append)
     reply, _ = tell_on(says(GOOD), earlier=kept[0])
@@ -294,7 +294,7 @@ def test_a_model_that_has_nothing_to_propose_is_not_asked_again():
     assert "changes nothing" in reply.refusal
 
 
-def test_a_refusal_is_told():
+def test_a_refusal_is_reported():
     reply, [_] = tell(says(None, refusal="I can't help with that."))
     assert reply.refusal == "the model refuses: I can't help with that."
     assert reply.usage.cost_usd == pytest.approx(0.004)
@@ -411,7 +411,7 @@ def test_a_temperature_that_is_refused_is_named():
 
 
 @pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 502, 503, 529])
-def test_what_may_pass_is_tried_again(status):
+def test_transient_errors_are_retried(status):
     reply, seen = tell(fails(status), fails(status), says(GOOD))
     assert len(seen) == 3
     assert [entry["status"] for entry in reply.exchange] == [status, status, 200]
@@ -419,7 +419,7 @@ def test_what_may_pass_is_tried_again(status):
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 422])
-def test_what_will_not_pass_is_not_tried_again(status):
+def test_permanent_errors_are_not_retried(status):
     message, server = lose(fails(status, "no, thank you"))
     assert len(server.seen) == 1
     assert f"{status} no, thank you" in message
@@ -435,7 +435,7 @@ def test_an_account_without_money_is_not_tried_again():
     assert "quota" in message
 
 
-def test_retries_come_to_an_end():
+def test_the_number_of_retries_is_limited():
     message, server = lose(fails(503), fails(503), fails(503))
     assert len(server.seen) == 3
     assert "(3 attempts): 503 something went wrong" in message
@@ -536,7 +536,7 @@ def test_an_error_in_the_midst_of_a_stream():
     assert "bad model" in message
 
 
-def test_nobody_listens():
+def test_an_endpoint_that_refuses_connections_is_a_lab_error():
     with socket.socket() as ours:
         ours.bind(("127.0.0.1", 0))  # so that nobody else listens there either
         server = Server([], says(GOOD), f"http://127.0.0.1:{ours.getsockname()[1]}/v1")
@@ -662,7 +662,7 @@ def test_a_redirect_is_not_followed():
 
 
 @pytest.mark.parametrize("place", ["http://h:99999/", "http://[::1", "/v2", "", "http://h:x/"])
-def test_a_redirect_to_no_address_is_told(place):
+def test_a_redirect_to_no_address_is_reported(place):
     message, _ = lose(redirects(place))
     assert "307 it redirects to elsewhere, and a key is not sent on" in message
 
@@ -702,21 +702,21 @@ def test_a_proxy_sees_where_to_and_no_more(monkeypatch):
         ("https://[::1]:80/v1", False),
     ],
 )
-def test_who_may_stand_between(url, may):
+def test_proxies_are_used_for_https_to_other_hosts_only(url, may):
     assert Endpoint(url).may_use_proxy is may
 
 
 @pytest.mark.parametrize(
     "proxy", ["socks4://me:hunter2@h:1", "socks5://me:hunter2@h:1", "http://h:port", "gopher://h"]
 )
-def test_a_proxy_that_can_not_be_used_is_told(monkeypatch, proxy):
+def test_a_proxy_that_can_not_be_used_is_reported(monkeypatch, proxy):
     monkeypatch.setenv("ALL_PROXY", proxy)
     with pytest.raises(LabError, match=r"^api\.example can't be asked: .*ALL_PROXY") as caught:
         ask(Chat("https://api.example/v1", "kit", KEY_VARIABLE))
     assert "hunter2" not in str(caught.value)
 
 
-def test_certificates_that_can_not_be_read_are_told(monkeypatch, tmp_path):
+def test_certificates_that_can_not_be_read_are_reported(monkeypatch, tmp_path):
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none.pem"))
     chat_endpoint._load_certificates.cache_clear()
     with pytest.raises(LabError, match=r"FileNotFoundError.*SSL_CERT_FILE"):

@@ -203,7 +203,7 @@ def test_edited_files_are_the_candidate(ask, repository, sandbox):
         "git add src",
     ],
 )
-def test_what_git_thinks_of_it_makes_no_difference(ask, way):
+def test_the_state_of_git_in_the_folder_makes_no_difference(ask, way):
     _, changes = ask(shell(f"set -e\n{EDIT}{way}"))
     assert edited(changes) == {"src/mod.py": BETTER}
 
@@ -243,7 +243,7 @@ def test_without_git(ask):
     assert "not a git repository" in reply.refusal
 
 
-def test_what_is_not_editable_is_left_out_and_named(ask):
+def test_changes_of_files_that_are_not_editable_are_left_out_and_named(ask):
     script = f"{EDIT}echo no > tests/test_mod.py; echo log > .agent.log; mkfifo src/pipe"
     reply, changes = ask(shell(script))
     assert edited(changes) == {"src/mod.py": BETTER}
@@ -264,7 +264,7 @@ def test_a_file_that_hides_a_module_is_for_the_arena_to_reject(ask):
     assert "would hide the module json" in rejection.message
 
 
-def test_what_tools_leave_is_left_out_without_a_word(ask):
+def test_caches_of_tools_are_left_out_silently(ask):
     script = """
     mkdir -p src/data src/.venv/lib src/node_modules/x
     touch src/data/x.py src/.venv/lib/x.py src/node_modules/x/x.py
@@ -320,7 +320,7 @@ ABOUT = tried("    return x in [1, 2, 3]", "    return x in {1, 2}")
 
 
 @pytest.mark.parametrize("kind", [RequestKind.REPAIR, RequestKind.REFINE, RequestKind.ADAPT])
-def test_it_goes_on_from_the_candidate(ask, kind):
+def test_a_refinement_starts_with_the_files_of_the_candidate(ask, kind):
     request = Request(kind, 0, 1, about=(ABOUT,), history=(ABOUT,))
     script = "git diff --stat | cat; sed -i 's/{1, 2}/{1, 2, 3}/' src/mod.py"
     reply, changes = ask(shell(script), request)
@@ -329,7 +329,7 @@ def test_it_goes_on_from_the_candidate(ask, kind):
     assert "1 file changed" in reply.candidates[0].note
 
 
-def test_what_it_was_given_counts_where_it_doesn_t_touch_it(ask):
+def test_files_of_the_given_candidate_that_stay_untouched_are_kept(ask):
     request = Request(RequestKind.REPAIR, 0, 1, about=(ABOUT,))
     _, changes = ask(shell("echo 'VALUE = 2' > src/other.py"), request)
     assert edited(changes) == {
@@ -338,7 +338,7 @@ def test_what_it_was_given_counts_where_it_doesn_t_touch_it(ask):
     }
 
 
-def test_a_candidate_that_is_left_as_it_was_is_no_answer(ask):
+def test_an_unchanged_candidate_is_a_refusal(ask):
     request = Request(RequestKind.REPAIR, 0, 1, about=(ABOUT,))
     reply, _ = ask(shell("touch src/mod.py"), request)
     assert "sh changed nothing" in reply.refusal
@@ -414,7 +414,7 @@ def test_python_and_scripts_of_the_project(ask):
 
 
 @pytest.mark.parametrize("sandbox", working_sandboxes(), ids=lambda each: each.name)
-def test_its_environment_is_what_is_named_and_no_more(ask, sandbox, tmp_path):
+def test_the_agent_gets_only_the_named_variables(ask, sandbox, tmp_path):
     (tmp_path / "seed/deep").mkdir(parents=True)
     (tmp_path / "seed/deep/settings").write_text("loud")
     script = """
@@ -446,7 +446,7 @@ def test_it_sees_the_users_path_and_nothing_beside_it(ask, repository, tmp_path)
     assert readable.exchange[0]["stdout"].endswith("mine")
 
 
-def test_a_program_in_somebodys_home_is_found_by_name(ask, tmp_path, monkeypatch):
+def test_a_program_in_a_home_folder_is_found_by_name(ask, tmp_path, monkeypatch):
     (tmp_path / "bin").mkdir()
     program = tmp_path / "bin" / "my-agent"
     program.write_text(f"#!/bin/sh\n{EDIT}")
@@ -518,7 +518,7 @@ def test_a_status_is_a_refusal_with_the_end_of_what_it_said(ask):
     assert len(reply.refusal) < 2_000
 
 
-def test_troubles_are_told_whichever_stream_they_are_on(ask):
+def test_error_messages_are_reported_from_either_stream(ask):
     """As aider does it, which ends with status 0."""
     script = "echo 'Check your API key.'; echo 'Warning: not a terminal' >&2"
     reply, _ = ask(shell(script))
@@ -527,7 +527,7 @@ def test_troubles_are_told_whichever_stream_they_are_on(ask):
     )
 
 
-def test_the_prompt_is_not_told_back(ask):
+def test_a_repeated_prompt_is_left_out_of_messages(ask):
     """As codex does it: the prompt, and then what matters."""
     reply, _ = ask(shell("(echo user; cat; seq 300; echo 'no such key') >&2; exit 1"))
     assert reply.refusal.startswith("sh ended with status 1; it said: user\n[prompt]\n1\n2\n")
@@ -535,7 +535,7 @@ def test_the_prompt_is_not_told_back(ask):
     assert write_prompt(BRIEF, FIRST) in reply.exchange[0]["stderr"]
 
 
-def test_what_it_said_becomes_one_line(ask):
+def test_the_output_of_the_agent_becomes_one_line(ask):
     """As aider does it, which fills up its lines."""
     script = "printf '%-80s\\n\\n%-80s\\n' 'Keep a' 'set.'"
     reply, _ = ask(shell(EDIT + script))
@@ -775,7 +775,7 @@ def test_settings_are_not_taken_for_keys(words):
     assert CommandProposer(argv=words).argv == words
 
 
-def test_what_is_missing_is_told_before_anything_starts(monkeypatch, tmp_path):
+def test_missing_programs_and_variables_are_reported_before_anything_starts(monkeypatch, tmp_path):
     monkeypatch.delenv("AGENT_KEY")
     with pytest.raises(StudyError, match="environment variable AGENT_KEY is not set"):
         shell("true").preflight(PreflightContext())
@@ -811,11 +811,11 @@ def test_a_ceiling_needs_a_cost():
         (("env", "A=1"), "env"),
     ],
 )
-def test_what_it_is_called(argv, name):
+def test_an_agent_is_named_after_its_program(argv, name):
     assert CommandProposer(argv).program == name
 
 
-def test_it_needs_a_place_to_work():
+def test_an_agent_that_is_not_opened_can_not_propose():
     with pytest.raises(LabError, match="needs a workshop"):
         anyio.run(CommandProposer(argv=("sh",)).propose, BRIEF, FIRST)
 

@@ -105,7 +105,7 @@ def test_sync_ones_run_beside_the_loop_and_async_ones_in_it():
         ((HELD,), HELD),
     ],
 )
-def test_what_it_may_return(given, wanted):
+def test_the_function_may_return_any_form_of_candidate(given, wanted):
     (candidate,) = ask(lambda *_: given).candidates
     assert wanted in (candidate, candidate.diff, candidate.files)
 
@@ -142,7 +142,7 @@ def test_nothing_to_propose(nothing):
         ({"a.py": "\ud800"}, "half of a surrogate pair"),
     ],
 )
-def test_what_it_may_not_return(wrong, told):
+def test_other_return_values_are_refusals(wrong, told):
     reply = ask(lambda *_: wrong)
     assert told in reply.refusal
     assert reply.candidates == ()
@@ -152,7 +152,7 @@ def test_what_it_may_not_return(wrong, told):
 @pytest.mark.parametrize(
     "error", [ValueError("bad\nluck"), KeyError("x"), StopIteration(3), SystemExit(2)], ids=repr
 )
-def test_what_it_raises_is_a_refusal(use, error):
+def test_an_exception_of_the_function_is_a_refusal(use, error):
     def does(*_):
         raise error
 
@@ -165,7 +165,7 @@ def test_what_it_raises_is_a_refusal(use, error):
 
 @pytest.mark.parametrize("use", ALL)
 @pytest.mark.parametrize("error", [LabError("no network"), Broken("no network")])
-def test_what_is_nobody_s_fault_is_no_answer(use, error):
+def test_lab_errors_and_broken_end_the_optimization(use, error):
     def does(*_):
         raise error
 
@@ -199,7 +199,7 @@ def test_timing_waits_for_it_unless_it_only_waits_itself(tmp_path):
     assert not anyio.run(is_free, {})
 
 
-def test_it_is_looked_for_in_the_problem_s_folder_first(tmp_path):
+def test_the_function_is_looked_for_in_the_folder_of_the_problem_first(tmp_path):
     text = "def propose(brief, request):\n    return '--- from here'\n"
     (tmp_path / "my_own_proposer.py").write_text(text)
     proposer = FunctionProposer("my_own_proposer:propose")

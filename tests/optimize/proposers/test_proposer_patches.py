@@ -59,7 +59,7 @@ def test_the_glob_chooses(folder):
     assert "holds 1 candidates" in ask(proposer, 1).refusal
 
 
-def test_what_the_glob_names_and_can_t_be_read_is_a_refusal_for_its_line_alone(folder):
+def test_an_unreadable_patch_is_a_refusal_for_its_lineage_only(folder):
     proposer = PatchesProposer(folder, glob="[Rc]*")
     assert "this is not a candidate" in ask(proposer, 0).refusal
     assert ask(proposer, 1).candidates[0].name == "c.patch"
@@ -83,7 +83,7 @@ def test_a_relative_folder_is_the_problem_s(folder, tmp_path, monkeypatch):
     PatchesProposer(Path("found")).preflight(PreflightContext(tmp_path))
 
 
-def test_nothing_there_is_told_before_anything_starts(folder, tmp_path):
+def test_an_empty_folder_is_reported_before_anything_starts(folder, tmp_path):
     for proposer, told in (
         (PatchesProposer(tmp_path / "nowhere"), "nowhere can't be read: No such file"),
         (PatchesProposer(folder / "a.diff"), "a.diff can't be read: Not a directory"),

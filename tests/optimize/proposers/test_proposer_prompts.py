@@ -152,7 +152,7 @@ def test_the_form_of_the_answer():
     assert "``````python\n...the whole file...\n``````" in told(request, brief=brief)
 
 
-def test_what_can_not_be_sent_is_spelled_out():
+def test_text_that_json_cannot_hold_is_escaped():
     about = tried(1, Verdict.REJECTED, why="no file a\udcffb")
     assert "no file a\\udcffb" in told(Request(RequestKind.REPAIR, 0, 1, about=(about,)))
     assert "- no file a\\udcffb" in write_complaint(["no file a\udcffb"], 1)

@@ -62,7 +62,7 @@ def test_inputs_are_read_as_they_were_written(turns, value):
         ("builtins:list.sort", [[3, 1]], [[1, 3]]),
     ],
 )
-def test_arguments_that_changed_are_told(turns, function, args, after):
+def test_arguments_that_changed_are_reported(turns, function, args, after):
     work = turns.CallBatch({"function": function, "view": "", "caps": list(codec.Caps())})
     work.load_inputs(codec.dump_encoded({"args": args, "kwargs": {}}).encode("ascii"))
     work.run()

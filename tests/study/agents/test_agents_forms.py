@@ -234,7 +234,7 @@ def test_a_class_that_cannot_be_made_is_a_mistake():
 
 
 @pytest.mark.parametrize("name", ["condition", "_condition"])
-def test_a_factory_by_its_looks_gets_told_of_for_condition(name):
+def test_a_function_that_looks_like_a_factory_gets_a_hint_to_for_condition(name):
     for source in (f"lambda {name}: 0", f"lambda {name}, model='m': 0", f"lambda {name}=None: 0"):
         message = mistake_of(eval(source))
         assert "for_condition(" in message

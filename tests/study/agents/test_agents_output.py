@@ -83,7 +83,7 @@ EVENTS = [{"event_type": "tool_call", "text": "look", "tool_name": "grep"}]
         agent_result({"a": 1}, events=EVENTS, **PARTS),
     ],
 )
-def test_metrics_events_traces_and_metadata_are_told_apart_from_the_output(raw):
+def test_metrics_events_traces_and_metadata_are_distinguished_from_the_output(raw):
     read = read_output(raw)
     assert read.output == {"a": 1}
     assert {name: getattr(read, name) for name in PARTS} == PARTS
@@ -257,7 +257,7 @@ plain = st.recursive(
 
 
 @given(st.dictionaries(words, plain, max_size=5))
-def test_any_plain_output_comes_back_as_it_was(output):
+def test_any_plain_output_comes_back_unchanged(output):
     ran = run(lambda task: {"output": output}, {})
     assert ran.outcome.status == "success"
     assert ran.body["outputs"] == output

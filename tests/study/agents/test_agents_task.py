@@ -115,7 +115,7 @@ def test_events_tell_what_happened_when_and_who_did_it():
     assert metrics["unique_actor_count"] == 2
 
 
-def test_an_event_is_out_before_the_agent_goes_on():
+def test_an_event_is_out_before_the_agent_continues():
     sent = []
 
     def agent(task):

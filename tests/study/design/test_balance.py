@@ -200,7 +200,7 @@ def test_excluded_conditions_say_what_they_unbalance():
     assert after.association > before.association == 0
 
 
-def test_a_level_that_never_runs_is_said_once():
+def test_a_level_that_never_runs_is_reported_once():
     report = _report((Constraint("no_big", expression='model != "big"'),))
     assert [str(loss) for loss in report.lost_levels] == ["model=big never runs (no_big)"]
     assert report.lost_cells == ()
@@ -282,7 +282,7 @@ EVEN_OR_NOT = {
 
 
 @pytest.mark.parametrize("study", EVEN_OR_NOT.values(), ids=EVEN_OR_NOT)
-def test_even_is_said_where_it_is_so_and_nowhere_else(study):
+def test_only_even_designs_are_called_even(study):
     conditions = build_design(study)
     report = balance_report(study, conditions)
     lines = balance_lines(report)

@@ -120,7 +120,7 @@ def test_without_blocks_there_is_one_block() -> None:
     assert [c.factor_assignments["t"] for c in conditions] != list(range(9))
 
 
-def test_a_block_that_is_added_leaves_the_earlier_ones_as_they_were() -> None:
+def test_a_block_that_is_added_leaves_the_earlier_ones_unchanged() -> None:
     few = make_study("randomized_block", 6, [Block(name="day", levels=(1, 2))])
     more = make_study("randomized_block", 6, [Block(name="day", levels=(1, 2, 3))])
     assert build_design(more)[:12] == build_design(few)
@@ -198,7 +198,7 @@ def test_subjects_are_dealt_sequences_anew_under_each_other_block() -> None:
     assert turned[::2] == turned[1::2] == orders[:4]
 
 
-def test_an_incomplete_round_of_subjects_is_said_with_advice() -> None:
+def test_an_incomplete_round_of_subjects_is_reported_with_advice() -> None:
     facts = design_table(make_study("repeated_measures", 4, [subjects(6)])).facts
     assert facts == {
         "sequences": 4,

@@ -268,7 +268,7 @@ def test_facts_of_a_well_known_fraction_are_plain_and_readable():
     canonical_json(reported)
 
 
-def test_fifteen_factors_are_told_in_fifteen_lines():
+def test_fifteen_factors_are_reported_in_fifteen_lines():
     assert len(facts(15)["aliases"]) == 15
     assert len(facts(15, resolution="IV")["aliases"]) == 15
     assert facts(15, resolution="V")["aliases"] == []

@@ -387,7 +387,7 @@ def mistakes(study: Study) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", ["latin_hypercube", *SEQUENCES])
-def test_all_that_is_missing_is_said_at_once(kind: str) -> None:
+def test_all_that_is_missing_is_reported_at_once(kind: str) -> None:
     named = [factor("model", "small", "large"), factor("x", 0, 1), factor("one", 1)]
     result = mistakes(sampled(named, None, kind=kind))
     assert len(result) == 3
@@ -425,7 +425,7 @@ def test_ranges_must_go_up(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["latin_hypercube", *SEQUENCES])
-def test_ranges_must_not_be_wider_than_what_can_be_reckoned_with(kind: str) -> None:
+def test_ranges_must_not_be_wider_than_floats_allow(kind: str) -> None:
     bounds = {"temperature": (-1.7e308, 1.7e308), "depth": (0, 1)}
     assert mistakes(sampled(TUNING, 5, kind=kind, bounds=bounds)) == [
         "design_spec.options.bounds.temperature: the range of 'temperature' is too wide, "

@@ -69,7 +69,7 @@ def test_treatment_is_row_plus_column_and_the_cell_is_in_the_id() -> None:
     assert cell.items() <= conditions[5].metadata.items()
 
 
-def test_three_factors_are_taken_in_their_order_and_it_is_said() -> None:
+def test_three_factors_are_taken_in_their_order_and_it_is_reported() -> None:
     study = make_study(factor("a", 4), factor("b", 4), factor("c", 4))
     named = replace(
         study, design_spec=DesignSpec(kind="latin_square", options=options("a", "b", "c"))
@@ -103,7 +103,7 @@ def test_cells_that_break_a_constraint_are_kept_and_marked() -> None:
     assert [c.admissible for c in build_design(study)] == [False] + [True] * 8
 
 
-def test_missing_and_unknown_names_are_said_at_once() -> None:
+def test_missing_and_unknown_names_are_reported_at_once() -> None:
     study = make_study(
         factor("operator", 3),
         factor("machine", 3),
@@ -120,7 +120,7 @@ def test_missing_and_unknown_names_are_said_at_once() -> None:
     ]
 
 
-def test_factors_that_are_not_used_and_sizes_that_differ_are_said_at_once() -> None:
+def test_factors_that_are_not_used_and_sizes_that_differ_are_reported_at_once() -> None:
     study = make_study(
         factor("a", 3),
         factor("b", 2),

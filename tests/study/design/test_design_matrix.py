@@ -226,7 +226,7 @@ def test_json_values_are_taken_and_hashed_as_they_are(tmp_path: Path) -> None:
     assert design_table(study).facts == {"file": "m.json", "ignored_columns": ["why"]}
 
 
-def test_all_that_is_wrong_with_a_json_file_is_said_at_once(tmp_path: Path) -> None:
+def test_all_that_is_wrong_with_a_json_file_is_reported_at_once(tmp_path: Path) -> None:
     text = (
         '[{"dose": 2, "mode": "fast", "n": 1}, {"dose": 1, "n": 1.5}, 7,'
         ' {"dose": true, "mode": "fast", "n": NaN}, {"dose": 1, "mode": null, "n": true}]'
@@ -266,7 +266,7 @@ def test_a_json_file_that_holds_no_rows_is_refused(tmp_path: Path, text: str, me
 # --- bad CSV files
 
 
-def test_all_that_is_wrong_with_a_csv_file_is_said_at_once(tmp_path: Path) -> None:
+def test_all_that_is_wrong_with_a_csv_file_is_reported_at_once(tmp_path: Path) -> None:
     write(
         tmp_path,
         "Dose,mode,n,mode,day\n"
@@ -366,7 +366,9 @@ def test_the_studys_folder_comes_before_the_working_directory(
         ("sub/row.csv", "did you mean 'rows.csv'?"),
     ],
 )
-def test_a_file_that_is_not_there_is_said(tmp_path: Path, path: str | None, message: str) -> None:
+def test_a_file_that_is_not_there_is_reported(
+    tmp_path: Path, path: str | None, message: str
+) -> None:
     (tmp_path / "sub").mkdir()
     write(tmp_path / "sub", "", "rows.csv")
     with pytest.raises(StudyError) as caught:

@@ -304,7 +304,7 @@ def test_parameters_are_counted_before_the_columns_are_made(name: Any) -> None:
     assert len(terms) == model.parameters
 
 
-def test_levels_of_equal_looks_are_told_apart() -> None:
+def test_levels_of_equal_looks_are_distinguished() -> None:
     coding = Coding.from_factor(factor("v", 1, True, [1], "x"))
     coded = coding.encode([1, True, [1], "x"])
     assert len({tuple(row) for row in coded.tolist()}) == 4
@@ -444,7 +444,7 @@ def test_terms_that_no_design_can_estimate_are_named(constraint: str, terms: str
     )
 
 
-def test_all_that_keeps_the_search_from_starting_is_said_at_once() -> None:
+def test_all_that_keeps_the_search_from_starting_is_reported_at_once() -> None:
     many = [factor(f"x{index}", 1, 2, 3, 4, 5) for index in range(7)]
     result = mistakes(optimal(many, None))
     assert result[0] == "design_spec.n_samples: d_optimal needs a number of rows"

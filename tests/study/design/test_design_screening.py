@@ -80,7 +80,7 @@ def test_pydoe3_needs_as_many_runs(count):
 
 
 @pytest.mark.parametrize("count", [3, 7, 11, 15, 19, 23, 27, 31, 35])
-def test_partial_aliasing_is_told_as_it_is(count):
+def test_partial_aliasing_is_reported_as_it_is(count):
     reported = facts(count)
     assert reported["rows"] == count + 1
     assert reported["resolution"] == "III"

@@ -267,7 +267,7 @@ def test_factors_must_be_a_mapping(factors):
     assert ("factors",) in _mistakes(kind="full", factors=factors)
 
 
-def test_all_mistakes_are_told_at_once_in_the_callers_terms():
+def test_all_mistakes_are_reported_at_once_in_the_callers_terms():
     result = _mistakes(
         kind="fulll",
         factors={"x": "abc", "y": [1, 2, 1], "z": None, "ok": [1], "odd": [object()]},

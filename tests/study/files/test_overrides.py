@@ -61,14 +61,14 @@ def test_the_output_follows_the_id_unless_it_was_set(study):
         ("[]=3", "not a path"),
     ],
 )
-def test_what_is_wrong_is_said(study, assignment, message):
+def test_what_is_wrong_is_reported(study, assignment, message):
     with pytest.raises(StudyError) as caught:
         override(study, [assignment])
     assert message in str(caught.value)
     assert str(caught.value).startswith("--set")
 
 
-def test_all_that_is_wrong_is_said_at_once(study):
+def test_all_that_is_wrong_is_reported_at_once(study):
     with pytest.raises(StudyError) as caught:
         override(study, ["run_budget.replicates=0", "seed_policy.strategy=x", "nothing"])
     assert len(caught.value.mistakes) == 3

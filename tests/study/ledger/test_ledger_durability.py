@@ -177,7 +177,7 @@ NO_ROOM = """
 """
 
 
-def test_a_write_that_fails_leaves_the_ledger_as_it_was(tmp_path):
+def test_a_write_that_fails_leaves_the_ledger_unchanged(tmp_path):
     said, added = run_script(NO_ROOM, tmp_path, KITS).splitlines()
     assert re.search(r"disk is full or gone.*fairtrial resume", said)
     reader = LedgerReader.open(tmp_path)

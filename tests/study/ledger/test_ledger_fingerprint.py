@@ -121,7 +121,7 @@ TEMPERATURE = Factor("temperature", levels=[0.1, 0.9])
         ({"design_spec": DesignSpec(randomize=True)}, ["design_spec.randomize: false -> true", ""]),
     ],
 )
-def test_a_change_is_told_in_a_line(fields, starts):
+def test_a_change_is_reported_in_a_line(fields, starts):
     lines = changed(STUDY, **fields)
     assert len(lines) == len(starts)
     for line, start in zip(lines, starts, strict=True):
@@ -129,7 +129,7 @@ def test_a_change_is_told_in_a_line(fields, starts):
         assert len(line) < 250
 
 
-def test_conditions_that_change_alone_are_told_in_words():
+def test_conditions_that_change_alone_are_reported_in_words():
     conditions = list(build_design(STUDY))
     fewer = differences(print_of(STUDY, conditions), print_of(STUDY, conditions[1:]))
     assert fewer == [f"{OTHER_CONDITIONS} (a matrix file or a rule has changed)"]

@@ -303,7 +303,7 @@ def test_a_torn_log_costs_at_most_what_was_not_yet_folded_back(tmp_path):
 # -- older files --
 
 
-def test_an_older_file_becomes_a_newer_one_or_stays_as_it_was(tmp_path, monkeypatch):
+def test_an_older_file_becomes_a_newer_one_or_stays_unchanged(tmp_path, monkeypatch):
     plan = finished(tmp_path)
     monkeypatch.setattr(ledger_file, "VERSION", VERSION + 2)
     with pytest.raises(LedgerError, match="older format"):

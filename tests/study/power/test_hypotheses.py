@@ -171,7 +171,7 @@ def test_a_contrast_may_name_values():
     assert result.groups == {"low": 4, "high": 4}
 
 
-def test_a_contrast_of_levels_that_are_not_there_is_said():
+def test_a_contrast_of_levels_that_are_not_there_is_reported():
     result = _power(_claim("tone", contrast=Contrast(left="x", right="loud")))
     assert result.power is None
     assert "'loud'" in result.reason

@@ -112,7 +112,7 @@ def test_a_claim_without_a_side_needs_no_baseline(claim):
     assert _stated(claim).warning == ""
 
 
-def test_more_than_two_levels_are_told_in_a_line():
+def test_more_than_two_levels_are_reported_in_a_line():
     assert _stated(_claim(), factors=(THREE,)).claim == "a, b, c differ"
     several = _stated(factors=(THREE,))
     assert several.claim == "each of b, c − a > 0"
@@ -121,7 +121,7 @@ def test_more_than_two_levels_are_told_in_a_line():
     assert _stated(_claim(), factors=(many,)).claim == "9 levels differ"
 
 
-def test_slopes_and_interactions_are_told():
+def test_slopes_and_interactions_are_reported():
     grid = Factor("x", levels=tuple(range(12)))
     stated = _stated(_claim("x", direction="greater"), factors=(grid,))
     assert (stated.claim, stated.test) == ("the slope over x > 0", "a regression slope")

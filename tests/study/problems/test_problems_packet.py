@@ -67,7 +67,7 @@ def test_any_object_with_the_right_parts_is_a_problem():
         ({"payload": [1]}, "payload: must be a mapping"),
     ],
 )
-def test_what_is_no_problem_is_said(given, says):
+def test_what_is_no_problem_is_reported(given, says):
     with pytest.raises(StudyError) as caught:
         resolve_problem(given)
     assert says in str(caught.value)

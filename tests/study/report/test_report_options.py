@@ -228,7 +228,7 @@ def test_what_a_condition_assigns_to_a_run_leaves_out_options_of_others():
     assert select_assignments(two_agents(), "model", assigned) == assigned
 
 
-def test_ids_and_seeds_of_runs_stay_as_they_were():
+def test_ids_and_seeds_of_runs_stay_unchanged():
     study = two_agents(run_budget=RunBudget(replicates=1), problem_ids=("p1",))
     _, results = simulate(study, score)
     assert [(result.run_id, result.run_spec.seed) for result in results] == SEEN

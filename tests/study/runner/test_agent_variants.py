@@ -72,7 +72,7 @@ def test_what_is_given_stays_as_it_is():
         ("agents.opt.options.size.deep", "the option size is no mapping"),
     ],
 )
-def test_an_option_that_there_is_not_is_told_before_anything_runs(tmp_path, name, message):
+def test_an_unknown_option_is_reported_before_anything_runs(tmp_path, name, message):
     study = make_study(tmp_path, Factor(name, levels=(1, 2)), size=1)
     with pytest.raises(StudyError, match=message):
         run(study)

@@ -213,7 +213,7 @@ def test_a_condition_runner_takes_the_place_of_agents_and_problems(folder):
         ("mine_own:missing", "condition_runner: module 'mine_own' has no 'missing'"),
     ],
 )
-def test_what_is_no_condition_runner_is_said(folder, runner, says):
+def test_what_is_no_condition_runner_is_reported(folder, runner, says):
     assert says in binding_mistakes(study_in(folder), condition_runner=runner)
 
 

@@ -88,7 +88,7 @@ def test_a_clock_that_stands_still_gives_no_rate():
     assert counts.line() == "5/10 runs"
 
 
-def test_what_can_not_be_foretold_is_left_out():
+def test_unknown_estimates_are_left_out():
     clock = Clock()
     counts = ProgressCounts(total=180, cost_usd=0.00278, is_part=True, clock=clock)
     counts.add_sample()
@@ -119,7 +119,7 @@ def test_a_log_gets_plain_lines_now_and_then_and_one_at_the_end():
     assert "\x1b" not in stream.getvalue()
 
 
-def test_nothing_is_said_when_told_so():
+def test_no_progress_is_shown_if_it_is_turned_off():
     stream = io.StringIO()
     progress = Progress("none", ProgressCounts(total=1), stream)
     progress.update()
@@ -180,7 +180,7 @@ class Screen(io.StringIO):
         return [row for row in rows if row.strip()]
 
 
-def test_a_bar_gives_way_to_what_is_told_and_comes_back(monkeypatch):
+def test_a_progress_bar_is_hidden_for_messages_and_redrawn(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "80")
     stream = Screen()

@@ -216,7 +216,7 @@ def refuse_threads(monkeypatch, after):
     monkeypatch.setattr(threading.Thread, "start", refuse)
 
 
-def test_with_fewer_threads_than_asked_for_it_goes_on(monkeypatch):
+def test_with_fewer_threads_than_asked_for_it_continues(monkeypatch):
     refuse_threads(monkeypatch, after=2)
     assert (
         len(run_all(Threads(), [assign(execution_index) for execution_index in range(20)], 5)) == 20
@@ -229,7 +229,7 @@ def test_without_any_thread_it_says_so(monkeypatch):
         run_all(Threads(), [assign(0)])
 
 
-def test_a_mistake_of_ours_in_a_thread_is_raised_where_it_is_seen():
+def test_a_bug_in_a_worker_thread_is_raised_in_the_main_thread():
     class Faulty(ScriptedWork):
         def attempt(self, assignment, emit, note=None):
             raise ZeroDivisionError
@@ -238,7 +238,7 @@ def test_a_mistake_of_ours_in_a_thread_is_raised_where_it_is_seen():
         list(execute(Threads(), ListFeed([assign(0)]), 1, Faulty()))
 
 
-def test_a_thread_that_goes_on_after_the_end_prints_nowhere(capsys, monkeypatch):  # spec 23
+def test_output_of_an_abandoned_thread_is_discarded(capsys, monkeypatch):  # spec 23
     monkeypatch.setattr(sys, "stdout", sys.stdout)  # put back after the test
     monkeypatch.setattr(sys, "stderr", sys.stderr)
     begun, go_on, over = threading.Event(), threading.Event(), threading.Event()

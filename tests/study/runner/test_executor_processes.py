@@ -527,7 +527,7 @@ def refuse_forks(monkeypatch, after):
     monkeypatch.setattr(crew, "REFUSAL_S", 0.0)
 
 
-def test_with_fewer_processes_than_asked_for_it_goes_on(monkeypatch):
+def test_with_fewer_processes_than_asked_for_it_continues(monkeypatch):
     refuse_forks(monkeypatch, after=2)
     finished = run_all(FORK, [assign(execution_index) for execution_index in range(20)], 5)
     assert len(finished) == 20
@@ -543,7 +543,7 @@ def test_without_any_process_it_says_what_to_do(monkeypatch):
 
 
 @METHODS
-def test_it_makes_do_with_the_open_files_that_it_may_have(executor):
+def test_the_pool_stays_within_the_limit_of_open_files(executor):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     highest = max(open_files())
     resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 30, hard))

@@ -20,7 +20,7 @@ EXECUTORS = {
 
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("executor", EXECUTORS)
-def test_a_budget_ends_a_study_and_a_raised_one_lets_it_go_on(stage, executor, budget):
+def test_a_budget_ends_a_study_and_a_raised_one_lets_it_continue(stage, executor, budget):
     options, most, enough = BUDGETS[budget]
     slots, words = EXECUTORS[executor]
     stage.write(options={**options, "wait_s": 0.01}, run_budget={"replicates": 6, budget: most})

@@ -109,7 +109,7 @@ def assert_completes(stage, executor, tables, done, *, called=None):
 
 
 @pytest.mark.parametrize(("executor", "phase", "fraction", "after_s"), CASES)
-def test_a_study_that_is_killed_goes_on_as_if_it_had_not_been(
+def test_a_killed_study_continues_with_the_same_results(
     stage, rehearsals, executor, phase, fraction, after_s
 ):
     tables, steps, pilot = rehearsals(executor)
@@ -148,7 +148,7 @@ def test_the_instants_lie_in_every_phase(rehearsals):
 
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize("when", [1, 2])
-def test_a_study_that_is_killed_from_outside_goes_on(stage, rehearsals, executor, when):
+def test_a_study_killed_by_another_process_can_be_resumed(stage, rehearsals, executor, when):
     """At a moment that nobody chose; what `status` said stays true."""
     tables, _, _ = rehearsals(executor)
     write_study(stage)

@@ -137,7 +137,7 @@ module.main()
         ("done", 0, "not waiting for 1 thread that agents left running\n"),
     ],
 )
-def test_who_interrupts_is_not_told_of_threads_that_are_still_at_work(how, code, message):
+def test_an_interrupt_prints_nothing_about_running_threads(how, code, message):
     ended = subprocess.run(
         [sys.executable, "-c", AT_WORK, how],
         capture_output=True,
@@ -259,7 +259,7 @@ def test_pause_lets_nothing_new_start_until_it_is_lifted(stage):
     assert set(stage.calls().values()) == {1}
 
 
-def test_status_tells_what_goes_on_while_it_goes_on(stage):
+def test_status_shows_the_current_runs_of_a_running_study(stage):
     command = start_held(stage, "--parallel", 2, faults=OFTEN)
     wait_until(lambda: (stage.status()["live"] or {}).get("running"), "status to tell what runs")
     first = stage.status()
@@ -294,7 +294,7 @@ def test_fail_fast_stops_at_the_first_failure(stage):
     assert [row["status"] for row in stage.table()].count("failed") == 2
 
 
-def test_a_second_process_is_refused_at_once_and_the_first_goes_on(stage):
+def test_a_second_process_is_refused_at_once_and_the_first_continues(stage):
     command = start_held(stage, "--parallel", 2)
     for words in (("--resume",), (), ("--resume", "--parallel", 2)):
         refused = stage.run(*words)
@@ -326,7 +326,7 @@ def test_the_lock_of_a_killed_process_is_taken_over_at_once(stage):
     assert len(stage.table()) == 6
 
 
-def test_whoever_read_the_log_may_leave(stage):
+def test_a_closed_log_pipe_does_not_end_the_study(stage):
     """A pipe that nobody reads any more is no reason to stop a study."""
     stage.write()
     end, start = os.pipe()

@@ -43,7 +43,7 @@ def spec_of(name="run-1", seed=7):
 
 
 @given(ENTRIES, ENTRIES)
-def test_entries_come_back_as_they_were_in_order(earlier, own):
+def test_entries_come_back_unchanged_in_order(earlier, own):
     kept = []
     for kind, data in earlier:
         Journal(kept, kept.append).append(kind, data)
@@ -117,7 +117,7 @@ def test_an_executor_without_notes_is_told_so_and_the_run_is_broken():
     assert "can't keep a journal" in unpack(outcome.body)["error_info"]
 
 
-def test_an_answer_that_nobody_waited_for_is_not_taken_for_the_next():
+def test_a_late_answer_is_not_taken_for_the_next_one():
     class Channel:
         def __init__(self):
             self.answers = [TimeoutError(), dump_durable(1), dump_durable(2)]

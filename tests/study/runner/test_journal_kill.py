@@ -152,7 +152,7 @@ def assert_gone(pids):
     + [("serial", instant) for instant in IN_PARENT]
     + [("threads", "within the transaction"), ("threads", "committed")],
 )
-def test_what_was_said_to_be_safe_is_there(tmp_path, executor, instant):
+def test_entries_that_were_confirmed_are_on_disk(tmp_path, executor, instant):
     striker = Striker(tmp_path, instant)
     is_workers = instant in IN_WORKER
     assert run_session(striker, executor, armed=True) == (0 if is_workers else -signal.SIGKILL)

@@ -100,7 +100,7 @@ def test_without_verdict_and_outcome_there_is_no_primary_outcome():
     assert "primary_outcome" not in run(lambda task: {}, {}).body["metrics"]
 
 
-def test_what_the_agent_tells_of_itself_reaches_metadata_and_provenance():  # spec 16
+def test_metadata_of_the_agent_reach_the_result_and_provenance():  # spec 16
     columns = {
         "model_name": "big",
         "model_provider": "lab",
@@ -122,7 +122,7 @@ def test_what_the_agent_tells_of_itself_reaches_metadata_and_provenance():  # sp
     assert ran.body["trace_refs"] == ["t"]
 
 
-def test_what_the_agent_does_not_tell_is_not_there():
+def test_metadata_that_the_agent_does_not_give_are_absent():
     ran = run(lambda task: {"metadata": {"model_name": "", "agent_kind": None}})
     assert ran.body["execution_metadata"] == {"problem_family": "search"}
     assert ran.body["provenance"]["model_name"] is None
@@ -360,7 +360,7 @@ def test_whatever_an_agent_returns_is_brought_into_its_plain_form(section):
     assert {name: kept[name] for name in values} == {"where": "a/b", "seen": [1, 2, 3], "size": 4}
 
 
-def test_what_a_condition_runner_tells_is_brought_into_its_plain_form():
+def test_the_output_of_a_condition_runner_is_converted_to_plain_data():
     work = work_for_runner(
         lambda spec, condition: {"output": {}, "metadata": {"model_name": Path("m")}}
     )

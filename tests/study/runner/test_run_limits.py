@@ -135,7 +135,7 @@ def test_a_result_that_cannot_be_written_down_is_not_tried_again_at_once(tmp_pat
 # -- limits of agents --
 
 
-def test_an_agent_at_its_limit_waits_and_others_go_on(tmp_path):
+def test_an_agent_at_its_limit_waits_and_others_continue(tmp_path):
     running, most, lock = Counter(), Counter(), threading.Lock()
     together = threading.Barrier(3)
 
@@ -354,7 +354,7 @@ def test_a_cancelled_study_stops_in_the_midst_of_a_run(tmp_path, executor):
     assert len(run(study, resume=True)) == 6
 
 
-def test_a_paused_study_starts_nothing_until_it_may_go_on(tmp_path, monkeypatch):
+def test_a_paused_study_starts_nothing_until_it_may_continue(tmp_path, monkeypatch):
     monkeypatch.setattr(run_loop, "LIVE_S", 0.0)
     for module in (run_loop, control):  # it looks after each run
         monkeypatch.setattr(module, "POLL_S", 0.0)
@@ -394,7 +394,7 @@ def test_a_paused_study_starts_nothing_until_it_may_go_on(tmp_path, monkeypatch)
     assert (len(results), results.stopped) == (6, None)
 
 
-def test_an_interrupt_is_raised_after_all_is_in_order_and_says_how_to_go_on(tmp_path):
+def test_an_interrupt_is_raised_after_cleaning_up_and_names_the_resume_command(tmp_path):
     called = []
 
     def agent(task):

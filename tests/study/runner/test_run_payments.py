@@ -72,7 +72,7 @@ def test_a_price_that_is_none_is_refused(cost):
 
 
 @pytest.mark.parametrize("executor", EXECUTORS)
-def test_what_failed_has_cost_what_it_paid(tmp_path, executor):
+def test_a_failed_run_counts_the_costs_in_its_journal(tmp_path, executor):
     study = small(tmp_path, 4, max_cost_usd=0.5)
     results = run(study, pays_and_fails, executor=executor)
     assert (len(results), results.stopped) == (2, "budget")

@@ -166,7 +166,7 @@ def test_threads_give_the_same_numbers_by_task_rng(tmp_path):
 
 
 @pytest.mark.parametrize("executor", ["serial", "processes", "threads"])
-def test_the_callers_random_numbers_go_on_as_before(tmp_path, executor):  # spec 18
+def test_the_callers_random_numbers_continue_as_before(tmp_path, executor):  # spec 18
     random.seed(3)
     np.random.seed(3)
     expected = [random.random(), np.random.random()]
@@ -176,7 +176,7 @@ def test_the_callers_random_numbers_go_on_as_before(tmp_path, executor):  # spec
     assert [random.random(), np.random.random()] == expected
 
 
-def test_the_callers_random_numbers_go_on_as_before_after_an_error(tmp_path):
+def test_the_callers_random_numbers_continue_as_before_after_an_error(tmp_path):
     def stumble(result):
         raise ZeroDivisionError
 

@@ -55,7 +55,7 @@ def killed(tmp_path):
     return study
 
 
-def test_what_was_cut_off_is_told_before_the_study_goes_on_and_afterwards(killed, spent, tmp_path):
+def test_costs_of_killed_attempts_are_reported_before_and_after_a_resume(killed, spent, tmp_path):
     assert spent() == 2
     cut_off(killed, kills, executor="processes", resume=True, only="x == 1")
     assert spent() == 3
@@ -71,7 +71,7 @@ def test_what_was_cut_off_is_told_before_the_study_goes_on_and_afterwards(killed
     ]
 
 
-def test_what_is_under_way_is_told(tmp_path, spent):
+def test_costs_of_running_attempts_are_reported(tmp_path, spent):
     reported = []
 
     def agent(task):
@@ -136,7 +136,7 @@ def test_a_ledger_whose_entries_are_not_marked_as_told_is_summed_up_once(tmp_pat
     assert spent() == 5
 
 
-def test_what_no_journal_tells_counts_as_well(tmp_path, spent):
+def test_costs_without_a_journal_entry_count_as_well(tmp_path, spent):
     def agent(task):
         is_again = (tmp_path / "again").exists()
         return AgentOutput({"x": 0}, metrics=EACH, success=is_again, error="" if is_again else "no")
@@ -163,7 +163,7 @@ def test_what_no_journal_tells_counts_as_well(tmp_path, spent):
     ],
     ids=lambda how: "-".join([*how, *how.get("study", ())]),
 )
-def test_what_is_refused_changes_nothing(killed, tmp_path, how):
+def test_a_refused_resume_changes_nothing(killed, tmp_path, how):
     before = fingerprint(tmp_path / "out")
     settings = {"resume": True, **how}
     study = replace(killed, **settings.pop("study", {}))

@@ -391,7 +391,7 @@ def test_a_run_may_take_long_and_is_committed_and_told_meanwhile(tmp_path):  # s
     assert seen == ["told", "committed"]
 
 
-def test_what_was_so_earlier_is_not_told_later(tmp_path, monkeypatch):
+def test_an_older_live_state_does_not_replace_a_newer_one(tmp_path, monkeypatch):
     """Two threads tell what goes on; the slower one doesn't have the last word."""
     monkeypatch.setattr(run_loop, "LIVE_S", 0.0)
     is_writing, has_written, written = threading.Event(), threading.Event(), []
@@ -419,7 +419,7 @@ def test_what_was_so_earlier_is_not_told_later(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("executor", ["serial", "threads"])
-def test_an_agent_that_goes_elsewhere_takes_nobody_along(tmp_path, monkeypatch, executor):
+def test_an_agent_that_changes_its_directory_affects_no_other_run(tmp_path, monkeypatch, executor):
     monkeypatch.chdir(tmp_path)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

@@ -64,7 +64,7 @@ def test_the_evaluator_is_seeded_with_its_run():
     assert first == second
 
 
-def test_without_global_seeding_nobodys_numbers_are_touched():
+def test_without_global_seeding_no_generator_is_changed():
     state, numpy_state = random.getstate(), np.random.get_state()[1].tolist()
     run(lambda task: {"own": task.rng.random()}, seed_globals=False)
     assert random.getstate() == state

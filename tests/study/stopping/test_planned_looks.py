@@ -69,7 +69,7 @@ def test_futility_is_inconclusive_in_the_report(tmp_path):
     assert "for futility: the chance that the last look would show it was" in why
 
 
-def test_a_decided_claim_costs_nothing_while_others_go_on(tmp_path):
+def test_a_decided_claim_costs_nothing_while_others_continue(tmp_path):
     claims = [hypothesis("big", "worked", "plain"), hypothesis("small", "other", "plain")]
     study = make_study(
         tmp_path,

@@ -129,7 +129,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("fields", "says"), WRONG)
-def test_a_study_that_does_not_hold_together_is_told_so(fields, says):
+def test_an_inconsistent_study_is_reported(fields, says):
     result = validate_study(study(**fields))
     assert any(says in text for text in result), result
 
@@ -332,7 +332,7 @@ def test_a_used_name_that_is_not_bound_while_others_are_gets_a_warning(fields, m
         {**TWO, "condition_runner": "m:run", "agent_specs": ["x"]},
     ],
 )
-def test_who_is_bound_or_left_to_python_altogether_is_not(fields):
+def test_names_that_are_bound_or_left_to_python_give_no_warning(fields):
     assert list(find_unbound_names(study(**fields))) == []
 
 
