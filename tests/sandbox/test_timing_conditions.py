@@ -36,7 +36,7 @@ def put(tmp_path):
 def test_a_survey_says_something_of_everything_on_any_machine():
     facts = timing_conditions.survey_timing()
     assert [fact.name for fact in facts] == [
-        "pinning", "core for us", "governor", "turbo", "clock", "load", "stolen time",
+        "pinning", "core for fairtrial", "governor", "turbo", "clock", "load", "stolen time",
     ]  # fmt: skip
     assert all(fact.detail for fact in facts)
     assert {fact.status for fact in facts} <= {"yes", "partly", "no"}

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from fairtrial.arena.blame import blame_us, is_our_fault, rejected, unjudged
 from fairtrial.arena.build import run_build
 from fairtrial.arena.candidates.patches import render_patch
 from fairtrial.arena.candidates.paths import PathChange, PathRules
@@ -19,6 +18,12 @@ from fairtrial.arena.checks.base_expectations import find_failing_on_purpose
 from fairtrial.arena.checks.check_results import CheckResults
 from fairtrial.arena.checks.prepared_check import PreparedCheck
 from fairtrial.arena.disk_guard import DiskUse
+from fairtrial.arena.evaluator_failures import (
+    is_evaluator_failure,
+    make_evaluator_rejection,
+    rejected,
+    unjudged,
+)
 from fairtrial.arena.model.adequacy import Adequacy
 from fairtrial.arena.model.candidates import Candidate, Changes
 from fairtrial.arena.model.judgements import Judgement
@@ -112,7 +117,7 @@ class Arena:
             return Rejection(Reason.UNUSABLE, str(error))
         except Exception as error:  # one candidate must not cost the others theirs
             self._disk_guard.check()
-            return blame_us(error)
+            return make_evaluator_rejection(error)
 
     async def resolve_all(self, candidates: Sequence[Candidate]) -> list[Changes | Rejection]:
         """Resolve several candidates concurrently; results in their order."""
@@ -125,9 +130,9 @@ class Arena:
                 return await self.resolve(candidate)
 
         try:
-            return await self._disk_guard.run(read, is_our_fault)
+            return await self._disk_guard.run(read, is_evaluator_failure)
         except NoRoomError as error:
-            return blame_us(error)
+            return make_evaluator_rejection(error)
 
     async def read_all(
         self, candidates: Sequence[Candidate]
@@ -183,7 +188,7 @@ class Arena:
         if resolved is None:
             resolved = await self._resolve(candidate)
         if isinstance(resolved, Rejection):
-            if is_our_fault(resolved):
+            if is_evaluator_failure(resolved):
                 self._disk_guard.require_space_if_idle()
             return rejected(candidate, "", resolved)
         failing = "" if resolved.digest else find_failing_on_purpose(self.checks)

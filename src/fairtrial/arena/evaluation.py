@@ -12,8 +12,8 @@ from typing import Any
 
 from fairtrial.arena.arena import Arena
 from fairtrial.arena.audit.audit import audit_arena
-from fairtrial.arena.blame import unjudged
 from fairtrial.arena.candidates.folders import disambiguate_names, read_candidate
+from fairtrial.arena.evaluator_failures import unjudged
 from fairtrial.arena.events import CandidateJudged, CheckStarted
 from fairtrial.arena.model.adequacy import Adequacy
 from fairtrial.arena.model.candidates import Candidate, Changes

@@ -69,7 +69,7 @@ def load_reference(reference: str, folder: Path | None = None) -> Callable[..., 
     if not module_name or not name:
         raise PluginError(Mistake((), f"expected module:callable, got '{reference}'"))
     try:
-        with contextlib.redirect_stdout(sys.stderr):  # our stdout may be JSON for another program
+        with contextlib.redirect_stdout(sys.stderr):  # stdout may be JSON for another program
             module = _import_module(module_name, folder.resolve() if folder else None)
     except (Exception, SystemExit) as error:
         searched = f" (looked in {folder} first)" if folder else ""

@@ -159,7 +159,7 @@ def check_bubblewrap() -> HostFact:
 
 def check_namespaces() -> HostFact:
     """Check whether the namespaces sandbox works, which needs nothing but the kernel."""
-    return _check_sandbox(Namespaces(), "our own sandbox")
+    return _check_sandbox(Namespaces(), "fairtrial's own sandbox")
 
 
 def _check_sandbox(sandbox: Sandbox, label: str) -> HostFact:
@@ -188,7 +188,7 @@ def check_control_groups() -> HostFact:
         # In the scope that this makes, the groups around the process's own belong to the user.
         remedy = "This may help:\n$ systemd-run --user --scope fairtrial doctor"
     polled = "limits that the kernel can't hold are held by looking often; short bursts get past"
-    usable = ", ".join(controllers) or "none to be had"
+    usable = ", ".join(controllers) or "none available"
     detail = f"{usable}: {reason}; {polled}" if reason else f"{usable}; {polled}"
     return HostFact("control groups", "partly" if controllers else "no", detail, remedy)
 

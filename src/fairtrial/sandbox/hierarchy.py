@@ -103,7 +103,7 @@ def _find_limited_ancestor(mount: Path, own: Path) -> tuple[GroupParent | None, 
         if names and os.access(folder, os.W_OK):
             return GroupParent(2, mount, folder, names), ""
         if folder == mount:
-            return None, f"no group around ours ({own}) is ours to make limited groups in"
+            return None, f"this process may make limited groups in no group around its own ({own})"
         if _read_words(folder / "memory.max") not in ([], ["max"]):
             return None, f"{folder} has a memory limit, which groups beside it would escape"
         folder = folder.parent

@@ -33,7 +33,7 @@ GATE, MAIN, BELL = "fairtrial-host.gate", "fairtrial-host.main", "fairtrial-host
 DRAIN_MAX_S = 30.0
 """How long processes at work may continue by default after a process has asked to time."""
 FIRST_POLL_S, MAX_POLL_S, MAX_FIFO_WAIT_S = 0.0005, 0.01, 1.0
-"""Intervals of polling a lock: at first, at most, and while a process times (the FIFO wakes us)."""
+"""Intervals of polling a lock: at first, at most, and while a process times (the FIFO ends the wait)."""
 NOTIFY_AFTER_S, NOTIFY_AGAIN_S = 3.0, 60.0
 """When a waiting caller is notified: after this time, and how long later again."""
 WAITING = "waiting: another fairtrial is timing (process {})"
@@ -171,7 +171,7 @@ class HostLock:
                     return files
 
     def _notify_waiting(self) -> None:
-        """Notify the caller of the process that we wait for, at most every `NOTIFY_AGAIN_S`."""
+        """Notify the caller which process is waited for, at most every `NOTIFY_AGAIN_S`."""
         now_s = time.monotonic()
         if self._emit is not None and now_s - self._notified_s >= NOTIFY_AGAIN_S:
             pid = self.find_timing_process()

@@ -34,7 +34,7 @@ class Plain:
         return (
             "commands can read and change whatever you can",
             "commands can use the network",
-            "commands can see and signal your other processes, and our own",
+            "commands can see and signal your other processes, and fairtrial's own",
         )
 
     async def run(self, command: Command) -> Completed:

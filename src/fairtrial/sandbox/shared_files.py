@@ -89,7 +89,7 @@ def open_shared_fifo(path: Path, access: int) -> SharedFile:
 
 
 def _open(path: Path, access: int, kind: int) -> SharedFile:
-    for _ in range(TRIES):  # another process may remove the file after we have made it
+    for _ in range(TRIES):  # another process may remove the file after it was made here
         try:
             handle = SharedFile(path, access)
         except FileNotFoundError:
@@ -98,7 +98,7 @@ def _open(path: Path, access: int, kind: int) -> SharedFile:
         except OSError as error:
             raise _unusable(path, error.strerror or str(error)) from error
         state = os.fstat(handle.fd)
-        # Refuse other files, so that a planted file or link can't make us damage anything.
+        # Refuse other files, so that a planted file or link can't redirect a write.
         if stat.S_IFMT(state.st_mode) != kind or stat.S_IMODE(state.st_mode) != ALL_USERS_MODE:
             handle.__exit__()
             raise _unusable(path, "it is not as fairtrial makes it")

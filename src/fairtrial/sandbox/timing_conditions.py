@@ -60,7 +60,7 @@ def check_pinning() -> HostFact:
 
 def check_spare_core(cpus: Path = CPUS) -> HostFact:
     """Check whether a core is left for other work beside the one on which code is timed."""
-    name, cores = "core for us", usable_cores()
+    name, cores = "core for fairtrial", usable_cores()
     if len(cores) == 1:
         detail = "there is one core: what times runs where what is timed runs"
         return HostFact(name, "partly", f"{detail}; {EFFECT}")

@@ -1,4 +1,4 @@
-"""The formats that we share with the harness: encoded values, and frames on its channels.
+"""The formats shared with the harness: encoded values, and frames on its channels.
 
 A namespace: `wire.encode`, `wire.pack`. What runs inside the sandbox imports the same modules by
 path.

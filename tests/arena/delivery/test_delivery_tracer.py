@@ -227,7 +227,7 @@ def test_traced_commands_behave_as_without_tracing(site):
         ("import os\nos._exit(0)", []),
         ("raise KeyError('x')", ["it raised KeyError: 'x'"]),
         ("import time\ntime.sleep(60)", ["it was stopped after {} s"]),
-        ("import sys\nsys.settrace(print)\nsys.exit()", ["another tracer took our place"]),
+        ("import sys\nsys.settrace(print)\nsys.exit()", ["another tracer replaced this one"]),
     ],
 )
 def test_lines_traced_until_then_are_reported(site, deed, trouble):

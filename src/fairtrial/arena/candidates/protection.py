@@ -61,7 +61,7 @@ OWN_PREFIXES = ("fairtrial", "_fairtrial")
 
 
 def get_protection(path: str) -> str | None:
-    """Return reason a path is protected; None if it is not."""
+    """Return the reason why a path is protected; None if it is not."""
     *folders, name = path.lower().split("/")
     for folder in folders:
         for pattern, reason in FOLDERS.items():

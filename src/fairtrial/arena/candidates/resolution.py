@@ -98,7 +98,7 @@ async def editable_texts(snapshot: Snapshot, rules: PathRules) -> tuple[dict[str
 async def _load_entries(
     entries: Mapping[str, GitEntry | None], scratch: ScratchIndex
 ) -> Files | Rejection:
-    """The contents of what a diff came to, if they aren't too large."""
+    """Return the files that a diff changes, or a rejection if they can't be used or are too large."""
     for path, entry in entries.items():
         if entry and entry.mode == _SUBMODULE:
             message = f"the path {show_path(path)} would be a repository of its own"
@@ -190,7 +190,7 @@ def _refuse_links(files: Files, base: BaseFiles) -> Rejection | None:
 
 
 def _refuse_paths(files: Files, base: BaseFiles, rules: PathRules) -> Rejection | None:
-    """Return a rejection with all files that candidates may not change; None if exists are none."""
+    """Return a rejection with all files that candidates may not change; None if there are none."""
     failures = []
     for path, state in files.items():
         exists = path in base.entries

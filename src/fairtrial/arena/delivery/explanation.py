@@ -122,7 +122,7 @@ def _describe_change(evidence: WinnerEvidence) -> list[str]:
 
 
 def _read_note(evidence: WinnerEvidence) -> tuple[str, list[str]]:
-    """Return the proposer's note and, separately, the assumptions of our own rules."""
+    """Return the proposer's note and, separately, the assumptions of the built-in transformations."""
     if evidence.origin != OWN_RULES:
         return evidence.note.strip(), []
     lines = evidence.note.strip().splitlines()

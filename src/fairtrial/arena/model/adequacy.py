@@ -26,7 +26,7 @@ class NullKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NullResult:
-    """The judgment of one null candidate.
+    """The judgement of one null candidate.
 
     function: the function that it replaces, as the problem names it
     kind: what it does instead
@@ -85,7 +85,7 @@ _ONE_ANSWER = (
 
 @dataclass(frozen=True, slots=True)
 class MutantResult:
-    """The judgment of one mutant: the base with one small change.
+    """The judgement of one mutant: the base with one small change.
 
     path: the changed file
     line: the changed line

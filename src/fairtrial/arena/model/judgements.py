@@ -1,4 +1,4 @@
-"""The final judgment of a candidate: verdict, evidence, cost and timing."""
+"""The final judgement of a candidate: verdict, evidence, cost and timing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fairtrial.arena.model.verdicts import Basis, Failure, Reason, Rejection, Ve
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The judgment of one candidate.
+    """The judgement of one candidate.
 
     name: the candidate's name
     digest: the digest of its normalized changes; empty if it equals the base or is unusable
@@ -47,16 +47,16 @@ class Judgement:
         return self.rejection is not None and self.rejection.reason == Reason.EVALUATOR
 
     def inherited_by(self, name: str) -> Judgement:
-        """Return this judgment for a duplicate: a candidate with the same normalized changes."""
+        """Return this judgement for a duplicate: a candidate with the same normalized changes."""
         origin = self.duplicate_of or self.name
         return replace(self, name=name, duplicate_of=origin, check_s=0.0, cpu_s=0.0)
 
     def with_timing(self, result: Measurement | Rejection) -> Judgement:
-        """Return this judgment of a candidate that passed, completed with its timing."""
+        """Return this judgement of a candidate that passed, completed with its timing."""
         if isinstance(result, Measurement):
             return replace(self, verdict=result.verdict, measurement=result)
-        is_our_fault = result.reason == Reason.EVALUATOR
-        verdict = Verdict.INCONCLUSIVE if is_our_fault else Verdict.REJECTED
+        is_evaluator_failure = result.reason == Reason.EVALUATOR
+        verdict = Verdict.INCONCLUSIVE if is_evaluator_failure else Verdict.REJECTED
         return replace(self, verdict=verdict, rejection=result.cleaned())
 
     @property

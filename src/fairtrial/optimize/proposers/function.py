@@ -165,7 +165,7 @@ class OpenFunctionProposer(Proposer):
     async def _call(self, brief: Brief, request: Request) -> tuple[Any, BaseException | None]:
         """Return the function's value, or its exception.
 
-        Exceptions are returned, since one of the function's could look like one of ours.
+        Exceptions are returned, since one of the function's could look like one of fairtrial's.
         """
         from anyio import to_thread
 

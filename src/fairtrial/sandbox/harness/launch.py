@@ -20,7 +20,7 @@ def main() -> None:
     for name in ("report", "life", "usage"):
         if orders[name] is not None:
             os.set_inheritable(orders[name], False)
-    # Under a unique name, so that no folder of ours has to be on sys.path.
+    # Under a unique name, so that the harness's folder need not be on sys.path.
     package = type(sys)("_fairtrial_harness")
     package.__path__ = [os.path.dirname(os.path.abspath(__file__))]
     sys.modules["_fairtrial_harness"] = package

@@ -124,7 +124,9 @@ class SettraceTracer:
         sys.settrace(None)
         threading.settrace(None)
         return (
-            "" if is_active else "another tracer took our place, or the stack was too deep for us"
+            ""
+            if is_active
+            else "another tracer replaced this one, or the stack was too deep for it"
         )
 
 

@@ -21,7 +21,7 @@ from typing import Any, Iterable, NoReturn, Sequence
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
 _package = type(sys)("_fairtrial_harness")
-_package.__path__ = [_FOLDER]  # a unique name, so that our folder need not be on sys.path
+_package.__path__ = [_FOLDER]  # unique, so that the folder need not be on sys.path
 sys.modules["_fairtrial_harness"] = _package
 
 from _fairtrial_harness import (  # type: ignore[import-not-found]  # noqa: E402

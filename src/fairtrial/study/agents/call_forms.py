@@ -235,7 +235,7 @@ def _refuse_factory(target: Callable[..., Any], named: Mapping[str, Parameter]) 
     """Raise `StudyError` for a function of a condition alone: it may be an agent or make one."""
     candidates = _required_names(named) or list(named)
     only = candidates[0] if len(candidates) == 1 else None
-    # A function that also takes one of our keywords can only be an agent.
+    # A function that also takes one of the keywords can only be an agent.
     if only in FACTORY_NAMES and not named.keys() & {*keyword_arguments(), "task"} - {only}:
         raise StudyError(
             Mistake(
