@@ -33,7 +33,7 @@ GATE, MAIN, BELL = "fairtrial-host.gate", "fairtrial-host.main", "fairtrial-host
 DRAIN_MAX_S = 30.0
 """How long processes at work may continue by default after a process has asked to time."""
 FIRST_POLL_S, MAX_POLL_S, MAX_FIFO_WAIT_S = 0.0005, 0.01, 1.0
-"""Intervals of polling a lock: at first, at most, and while a process times (the FIFO ends the wait)."""
+"""Intervals of polling a lock: at first, at most, and while a process times (a FIFO ends that)."""
 NOTIFY_AFTER_S, NOTIFY_AGAIN_S = 3.0, 60.0
 """When a waiting caller is notified: after this time, and how long later again."""
 WAITING = "waiting: another fairtrial is timing (process {})"

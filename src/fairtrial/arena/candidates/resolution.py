@@ -98,7 +98,7 @@ async def editable_texts(snapshot: Snapshot, rules: PathRules) -> tuple[dict[str
 async def _load_entries(
     entries: Mapping[str, GitEntry | None], scratch: ScratchIndex
 ) -> Files | Rejection:
-    """Return the files that a diff changes, or a rejection if they can't be used or are too large."""
+    """Return the files that a diff changes, or a rejection if they can't be used."""
     for path, entry in entries.items():
         if entry and entry.mode == _SUBMODULE:
             message = f"the path {show_path(path)} would be a repository of its own"

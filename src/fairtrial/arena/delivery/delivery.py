@@ -79,7 +79,7 @@ class Delivery:
         return done + self._list_missing(branched, top)
 
     def _list_missing(self, branched: WinnerBranch, top: Path) -> list[str]:
-        """Return a line on files that were judged and aren't on the branch, except fairtrial's own."""
+        """Return a line on files that were judged and aren't on the branch; not on result files."""
         results = self.folder.resolve()
         files = [
             path for path in branched.missing if not (top / path).resolve().is_relative_to(results)

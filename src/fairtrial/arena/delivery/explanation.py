@@ -19,10 +19,10 @@ from fairtrial.arena.delivery.markdown_quoting import (
     code,
     plain,
     quote,
-    spell_time,
     word,
 )
 from fairtrial.arena.delivery.profile import Profile
+from fairtrial.arena.model.figures import seconds_text
 from fairtrial.arena.model.judgements import Judgement
 from fairtrial.arena.model.problem import Check, CodeProblem
 from fairtrial.arena.model.timings import Estimate, Measurement, Timing
@@ -32,7 +32,7 @@ from fairtrial.arena.timing.total_checks import describe_total_check
 
 MOST_FILES = 50
 OWN_RULES = "codemod"
-"""The proposer whose notes are trusted: they say what its rules assume."""
+"""The built-in proposer, whose notes are trusted: they say what its changes assume."""
 LONGEST_NOTE = 4_000
 _RESTS_ON = {
     Basis.NOTHING: "nothing: no check was made",
@@ -122,7 +122,7 @@ def _describe_change(evidence: WinnerEvidence) -> list[str]:
 
 
 def _read_note(evidence: WinnerEvidence) -> tuple[str, list[str]]:
-    """Return the proposer's note and, separately, the assumptions of the built-in transformations."""
+    """Return the proposer's note and, if it is the built-in one, its assumptions separately."""
     if evidence.origin != OWN_RULES:
         return evidence.note.strip(), []
     lines = evidence.note.strip().splitlines()
@@ -185,7 +185,7 @@ def _row(timing: Timing) -> str:
         *_row_figures(timing.estimate),
         timing.verdict.value,
         ratio_text(timing.cpu_ratio).rstrip("x") if timing.cpu_ratio else "not known",
-        spell_time(timing.base_s),
+        seconds_text(timing.base_s),
     )
 
 

@@ -16,14 +16,6 @@ _COMMANDS = re.compile("(`fairtrial [a-z]+`)")
 _ESCAPED = re.compile(rf"(?P<code>{_CODE})|\\(?P<escaped>[{_MARKS}])")
 
 
-def spell_time(seconds: float) -> str:
-    """Format a duration with three digits and a unit."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 1e-9:.3g} ns"
-
-
 def cells(*texts: str) -> str:
     """Return a row of a table."""
     apart = (text.replace("\\|", "\\ |").replace("|", "\\|") for text in texts)

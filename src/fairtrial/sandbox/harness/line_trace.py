@@ -123,11 +123,7 @@ class SettraceTracer:
         is_active = sys.gettrace() is self.hook
         sys.settrace(None)
         threading.settrace(None)
-        return (
-            ""
-            if is_active
-            else "another tracer replaced this one, or the stack was too deep for it"
-        )
+        return "" if is_active else "another tracer replaced this one, or the stack was too deep"
 
 
 class MonitoringTracer:
