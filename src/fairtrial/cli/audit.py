@@ -44,7 +44,7 @@ ACCEPTED = 5
     default=60.0,
     show_default=True,
     metavar="S",
-    help="After this long no more are judged.",
+    help="Judge no more of them after this many seconds.",
 )
 @unsandboxed_option("candidates")
 @json_option

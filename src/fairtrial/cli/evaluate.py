@@ -57,7 +57,7 @@ INTERRUPTED = 130
 @click.option(
     "--keep-slots",
     is_flag=True,
-    help="Leave the slots on disk, to look at: each holds the last candidate that was in it.",
+    help="Keep the slots on disk for inspection; each holds its last candidate.",
 )
 @unsandboxed_option("candidates")
 @click.option("--check-only", is_flag=True, help="Don't time candidates that pass their checks.")
@@ -65,12 +65,14 @@ INTERRUPTED = 130
     "--each",
     "times_each",
     is_flag=True,
-    help="Time every candidate until something can be said of it; else the best is looked for.",
+    help="Time every candidate until it is decided; by default only the best is searched for.",
 )
 @timing_options
 @instructions_option
 @audit_option
-@click.option("--cold", is_flag=True, help="Start every check from nothing: slower, same verdicts.")
+@click.option(
+    "--cold", is_flag=True, help="Start every check without a warm process: slower, same verdicts."
+)
 @click.option(
     "--no-cache",
     is_flag=True,

@@ -46,8 +46,8 @@ KEPT = "what was answered and judged is kept: the same command continues where i
 @optimizer_options
 @click.option("--seed", type=int, default=0, show_default=True, help="The seed of random choices.")
 @click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Where results go.")
-@click.option("--branch", metavar="NAME", help="Put the best on a new branch; no file changes.")
-@click.option("--apply", "applies", is_flag=True, help="Change your files: put the best in.")
+@click.option("--branch", metavar="NAME", help="Commit the best on a new branch; no file changes.")
+@click.option("--apply", "applies", is_flag=True, help="Apply the best candidate to your files.")
 @json_option
 def command(
     problem: Path,
