@@ -233,7 +233,7 @@ class Optimizer(Record, agents.AgentHooks):
         estimate = describe_estimate(reply, self.max_candidates, self.max_cost_usd)
         emit(events.Remark(estimate) if estimate else events.PhaseStarted(events.Phase.PROPOSALS))
         if self.proposer == Replay.name:
-            emit(events.Remark("tokens and cost are those of back then: nothing is paid now."))
+            emit(events.Remark("tokens and cost are those of the recording; nothing is paid now."))
         earlier = read_journal(task.journal, self._journal_setting(arena))
         client = ProposerClient(
             proposer, brief, task.journal, earlier, self.max_seconds, task.workspace

@@ -54,7 +54,7 @@ def test_the_planned_analysis_comes_first_and_is_the_deciding_test():
         assert first[name] == test[name]
 
 
-def test_a_verdict_that_hangs_on_the_test_is_said_to():
+def test_a_verdict_that_depends_on_the_test_is_reported_as_such():
     # One wild run of the second arm hides a difference of means that ranks see.
     def value(spec, condition, rng):
         is_fancy = level(condition) == "fancy"
@@ -67,12 +67,12 @@ def test_a_verdict_that_hangs_on_the_test_is_said_to():
     assert rows["as planned"]["verdict"] == "inconclusive"
     assert rows["by mann_whitney"]["verdict"] == "supported"
     assert table["is_robust"] is False
-    assert "The verdict hangs on a choice: inconclusive as planned" in table["conclusion"]
+    assert "The verdict depends on a choice: inconclusive as planned" in table["conclusion"]
     assert "supported by mann_whitney" in table["conclusion"]
     conditions, results = simulate(study, value)
     text = full_report(study, conditions, results)
     assert "## Sensitivity" in text
-    assert "The verdict hangs on a choice" in text
+    assert "The verdict depends on a choice" in text
 
 
 def test_runs_as_independent_are_shown_but_do_not_count():

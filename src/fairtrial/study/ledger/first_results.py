@@ -1,6 +1,6 @@
 """The results of the first plan as they first were: not repeated, not scored again.
 
-They tell what the verdicts would be without the changes that were made after results were known.
+They show what the verdicts would be without the changes that were made after results were known.
 """
 
 from __future__ import annotations

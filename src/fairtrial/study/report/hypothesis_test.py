@@ -53,7 +53,7 @@ class HypothesisTest:
     minimum_size: the same as a number, in the units of the outcome
     details_title, details: heading and list of follow-up comparisons
     notes: assumptions and caveats that a reader should know
-    losses: how runs without a value bear on the verdict; None if there are none
+    losses: how runs without a value affect the verdict; None if there are none
     aliases: effects that the runs can't tell from the tested one
     by_problem: the effect in each problem, if there are several
     look, looks: for a claim with planned looks: the look whose runs were tested (0 before the

@@ -1,6 +1,6 @@
 """Lost runs and verdicts: whether runs without a value could explain a result.
 
-A run is lost if it failed, broke or has no value, and doesn't count as 0. Losses bear on a verdict
+A run is lost if it failed, broke or has no value, and doesn't count as 0. Losses affect a verdict
 if they differ between the compared groups (Fisher's exact test), or if the verdict would be another
 one with the lost runs at the worst of the observed values (0 or 1 for yes/no outcomes).
 """
@@ -44,7 +44,7 @@ Rejudge = Callable[[RunTable], SecondVerdict | None]
 
 @dataclass(frozen=True, slots=True)
 class LossAssessment:
-    """How lost runs bear on a verdict.
+    """How lost runs affect a verdict.
 
     arms: the lost runs of each group
     p_differ: p value of Fisher's exact test that losses differ between the groups
@@ -72,7 +72,7 @@ def qualify_by_losses(
     judged: VerdictWithReason,
     rejudge: Rejudge,
 ) -> tuple[TestVerdict, str, LossAssessment]:
-    """Return the verdict and its reason with losses allowed for, and how they bear on it.
+    """Return the verdict and its reason with losses allowed for, and how they affect it.
 
     lost: the lost runs, at least one
     result, judged: the result of the test without them, and its verdict

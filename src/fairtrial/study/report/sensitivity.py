@@ -1,7 +1,7 @@
 """Sensitivity of verdicts: each confirmatory claim under other reasonable tests and choices.
 
-The planned test decides. The other rows show whether its verdict hangs on a choice: of the test, of
-what runs without a value count as, or of the problems that the claim is about.
+The planned test decides. The other rows show whether its verdict depends on a choice: of the test,
+of what runs without a value count as, or of the problems that the claim is about.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class SensitivityTable:
     rows: the analyses
     confidence: the confidence of their intervals
     is_robust: whether all reasonable analyses give the same verdict
-    conclusion: whether the verdict hangs on a choice, in a sentence
+    conclusion: whether the verdict depends on a choice, in a sentence
     """
 
     hypothesis_id: str
@@ -340,7 +340,7 @@ def _conclude(rows: Sequence[SensitivityRow]) -> tuple[bool, str]:
         text = f"All {len(reasonable)} reasonable analyses give the same verdict: {planned}."
     else:
         listed = "; ".join(f"{_summarize(row)} {_phrase(row)}" for row in others)
-        text = f"The verdict hangs on a choice: {planned} as planned, but {listed}."
+        text = f"The verdict depends on a choice: {planned} as planned, but {listed}."
     if str(reasonable[0].verdict) != planned:
         text += f" The reservation ({reasonable[0].verdict}) holds for every analysis."
     differing = [row for row in rows if not row.is_reasonable and _summarize(row) != planned]

@@ -16,8 +16,8 @@ from fairtrial.study.report.sensitivity import SensitivityRow, SensitivityTable
 
 GUIDE = (
     "Each claim by other tests and choices, beside the planned one, which decides. A verdict that "
-    "hangs on a choice is weaker than one that doesn't. p is that after the plan's adjustment for "
-    "several tests."
+    "depends on a choice is weaker than one that doesn't. p is that after the plan's adjustment "
+    "for several tests."
 )
 COLUMNS = ("analysis", "test", "estimate", "CI", "p", "verdict")
 

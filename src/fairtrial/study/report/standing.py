@@ -30,7 +30,10 @@ def apply_standings(
     tests: Sequence[HypothesisTest],
     judge: Callable[[RunTable], list[HypothesisTest]],
 ) -> list[HypothesisTest]:
-    """Return tests with their standing; claims made, changed or fed after results are exploratory.
+    """Return tests with their standing.
+
+    Claims that were made or changed after results were known, or whose data were changed then, are
+    exploratory.
 
     judge: tests the hypotheses of a run table, for the verdicts without later changes
     """

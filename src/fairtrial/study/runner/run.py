@@ -147,7 +147,7 @@ def execute_study(study: Study, settings: RunSettings) -> Results:
             next_attempt=make_attempt_counter(ledger),
             read_journal=journals.entries,
         )
-        stop = _run_loop(
+        stop = _run_session(
             prepared, settings, ledger, PaymentTracker(journals), feed, control, folder, gate
         )
         if settings.tables:
@@ -200,7 +200,7 @@ def _open_ledger(folder: Path, settings: RunSettings) -> Ledger:
     return open_ledger(folder if settings.checkpoint else None)
 
 
-def _run_loop(
+def _run_session(
     prepared: PreparedStudy,
     settings: RunSettings,
     ledger: Ledger,

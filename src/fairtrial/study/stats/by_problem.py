@@ -1,6 +1,6 @@
 """Tests whose unit is the problem: each problem gives one contrast, or one mean at each level.
 
-The variation between problems is the error of these tests, so that a result speaks for problems
+The variation between problems is the error of these tests, so that a result holds for problems
 like those that were tested. Replicates make each contrast more precise; they add no problem.
 
 References::
