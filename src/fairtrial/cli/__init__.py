@@ -1,0 +1,1 @@
+"""The command line: arguments in, facades called, text and exit codes out."""

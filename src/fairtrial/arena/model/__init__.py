@@ -1,0 +1,1 @@
+"""Records of the arena: problems, candidates, verdicts, judgements, timings."""

@@ -1,0 +1,1 @@
+"""Statistical tests and their power: pure functions of numbers."""

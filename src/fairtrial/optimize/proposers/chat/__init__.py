@@ -1,0 +1,1 @@
+"""The proposer `chat`: prompts, conversations, and parsing of a model's answers."""

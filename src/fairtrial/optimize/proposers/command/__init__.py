@@ -1,0 +1,1 @@
+"""The proposer `command`: runs command-line agents in private folders."""
