@@ -31,6 +31,7 @@ from fairtrial.arena.timing.bench import SessionBatch
 from fairtrial.arena.timing.function_benchmark import FunctionBenchmark
 from fairtrial.arena.timing.session import Schedule
 from fairtrial.arena.timing.worker_channel import WorkerReply
+from fairtrial.sandbox.harness import packing
 
 PATIENCE_S = 180.0
 ARMS = ("base", "candidate")
@@ -81,7 +82,7 @@ class SimWorker:
     cold: int = 0
     spread: float = 0.0
     cpu_share: float = 1.0
-    going_through: object = 0.0
+    going_through: float = 0.0
     answers: dict = field(default_factory=dict)
     errors: dict = field(default_factory=dict)
     rng: random.Random = field(default_factory=lambda: random.Random(5))
@@ -118,10 +119,13 @@ class SimWorker:
             work_s = count * self.call_s * factor
             return self.reply_s + work_s, self.reply_s + self.cpu_share * work_s, b""
         told = [json.dumps(self.function(json.loads(case))) for case in self._cases]
-        told.append(json.dumps({"going_through_s": self.going_through}))
         cpu_s = self.reply_s + count * self.encode_s
+        if letter == b"V":
+            return 0.0, 0.0, "\n".join([*told, "{}"]).encode()
         self._owed = 2
-        return cpu_s + self.stall_s, cpu_s, "\n".join(told).encode()
+        digest = packing.digest("\n".join(told).encode())
+        summary = packing.pack_summary(digest, count, self.going_through)
+        return cpu_s + self.stall_s, cpu_s, summary
 
     def cpu_s(self):
         """Right after its turn, what it has used; asked again, late work is in it."""

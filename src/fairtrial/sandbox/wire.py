@@ -17,9 +17,17 @@ from fairtrial.sandbox.harness.frames import (
     unpack_header,
 )
 from fairtrial.sandbox.harness.library_values import TAG, Encoded
+from fairtrial.sandbox.harness.packing import (
+    FIRST as PACKED_FIRST,
+    join_inputs,
+    split_inputs,
+    unpack_case,
+    unpack_summary,
+)
 
 __all__ = [
     "HEADER_BYTES",
+    "PACKED_FIRST",
     "TAG",
     "Caps",
     "Encoded",
@@ -27,6 +35,10 @@ __all__ = [
     "dump_encoded",
     "encode",
     "encode_raised",
+    "join_inputs",
     "pack",
+    "split_inputs",
+    "unpack_case",
     "unpack_header",
+    "unpack_summary",
 ]

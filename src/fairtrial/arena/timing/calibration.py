@@ -12,6 +12,7 @@ from fairtrial.arena.checks.worker_reports import read_line
 from fairtrial.arena.model.timings import Arm
 from fairtrial.arena.timing.session import ArmError, Schedule, TurnChannel
 from fairtrial.arena.timing.worker_channel import ChannelError, WorkerReply
+from fairtrial.sandbox import wire
 
 SAMPLE_S = 0.002
 """How long a sample should take."""
@@ -144,11 +145,12 @@ def calibrate(
         raise ArmError("base", f"it can't be loaded: {_format_failure(report)}")
     lasted_s = loaded.wall_s
     _turn(channel, first)  # the first call is not representative
+    outcome = read_line(_ask(channel, b"V").payload.split(b"\n")[0])
     empty_s = median(_turn(channel, ())[0] for _ in range(5))
     inputs = more(2)[:1]
     most = max(1, min(MOST_CALLS, MOST_BYTES // len(inputs[0])))
     while True:
-        wall_s, around_s, outcome = _turn(channel, inputs)
+        wall_s, around_s = _turn(channel, inputs)
         lasted_s += wall_s + around_s
         calls = len(inputs)
         # Empty turns that took longer than half of this one were disturbed by other programs.
@@ -163,13 +165,12 @@ def calibrate(
     return Pace(call_s, turn_s, empty_s, loaded.wall_s, size, outcome, files, lasted_s)
 
 
-def _turn(channel: TurnChannel, inputs: Sequence[bytes]) -> tuple[float, float, Mapping[str, Any]]:
-    """Return the time of the calls, the time of the rest of the turn, and the first result."""
-    ready = _ask(channel, b"I", b"\n".join(inputs))
+def _turn(channel: TurnChannel, inputs: Sequence[bytes]) -> tuple[float, float]:
+    """Return the time of the calls, and the time of the rest of the turn."""
+    ready = _ask(channel, b"I", wire.join_inputs(inputs))
     called = _ask(channel, b"G")
-    collected = _ask(channel, b"C")
-    first = read_line(collected.payload.split(b"\n")[0])
-    return called.wall_s, ready.wall_s + collected.wall_s, first
+    closed = _ask(channel, b"C")
+    return called.wall_s, ready.wall_s + closed.wall_s
 
 
 def _ask(channel: TurnChannel, letter: bytes, payload: bytes = b"") -> WorkerReply:

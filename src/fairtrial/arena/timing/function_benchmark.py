@@ -35,7 +35,7 @@ from fairtrial.arena.timing.calibration import (
     find_pace,
 )
 from fairtrial.arena.timing.hidden_work import count_hidden, count_others
-from fairtrial.arena.timing.inputs import SAME_INPUTS, InputSupplier
+from fairtrial.arena.timing.inputs import SAME_INPUTS, InputSupplier, read_input
 from fairtrial.arena.timing.prepared_benchmark import TimingSetup
 from fairtrial.arena.timing.session import Schedule, SessionTurns, take_turns
 from fairtrial.arena.timing.slow_inputs import find_slow_inputs
@@ -143,7 +143,7 @@ class FunctionBenchmark:
         if not self.compares:
             return False
         expected, actual = read_line(base), read_outcome(candidate, base)
-        case = read_line(inputs[index])
+        case = read_input(inputs[index])
         if self.acceptor is not None and "result" in expected and "result" in actual:
             unequal[index] = candidate
             actual = with_result(actual, expected)
@@ -159,7 +159,7 @@ class FunctionBenchmark:
         """Have a sample of a session's results judged; return a rejection if one is wrong."""
         indexes = rng.sample(sorted(unequal), min(len(unequal), MOST_JUDGED))
         results = [
-            ResultToJudge(read_line(inputs[index]), read_line(unequal[index])["result"])
+            ResultToJudge(read_input(inputs[index]), read_line(unequal[index])["result"])
             for index in indexes
         ]
         for reason, item in zip(await acceptor.judge(results), results, strict=True):
@@ -197,7 +197,7 @@ class FunctionBenchmark:
         self, index: int, base: bytes, candidate: bytes, inputs: Sequence[bytes]
     ) -> Rejection:
         """Return the rejection of a candidate whose result for an input differs."""
-        case = read_line(inputs[index])
+        case = read_input(inputs[index])
         outcomes = (read_line(base), read_outcome(candidate, base))
         differences = compare_outcomes(*outcomes, case, make_rules(self.check))
         first = differences.first[0]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from fairtrial.arena.checks.exit_text import in_one_line
 from fairtrial.arena.checks.worker_reports import read_line
@@ -25,9 +26,15 @@ SAME_INPUTS = (
     "gives the same input every time; inputs that never change can be known by heart, so a gain "
     "may hold for this one alone"
 )
+_MISTAKE = b'{"mistake"'
 _LIFETIME_S = 7 * 24 * 3600.0
 _FILES_HINT = "it is called as make(rng, folder), with a random.Random, and writes files to folder"
 _HINT = "a maker is called as make(rng), with a random.Random, and returns (args, kwargs)"
+
+
+def read_input(data: bytes) -> Mapping[str, Any]:
+    """Return the encoded arguments of a call; the supplier, which is trusted, made the input."""
+    return wire.unpack_case(data) if data.startswith(wire.PACKED_FIRST) else read_line(data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +51,16 @@ class InputSupplier:
     timeout_s: float = 120.0
 
     async def make(self, seed: str, count: int) -> list[bytes]:
-        """Return `count` inputs, each a line of JSON; the same ones for the same seed.
+        """Return `count` inputs, packed or as JSON (see `read_input`); the same for the same seed.
 
         They are made in portions: one reply may be too small for all inputs of a session.
         """
-        lines: list[bytes] = []
+        inputs: list[bytes] = []
         portion = 1
-        while len(lines) < count:
-            lines += await self._make(seed, len(lines), min(portion, count - len(lines)))
-            portion = max(1, PORTION_BYTES * len(lines) // sum(map(len, lines)))
-        return lines
+        while len(inputs) < count:
+            inputs += await self._make(seed, len(inputs), min(portion, count - len(inputs)))
+            portion = max(1, PORTION_BYTES * len(inputs) // sum(map(len, inputs)))
+        return inputs
 
     async def varies(self, seed: str) -> bool:
         """Return whether inputs of different seeds differ."""
@@ -76,12 +83,12 @@ class InputSupplier:
             raise self.error(f"{count} inputs took longer than {self.timeout_s:g} s") from None
         except ChannelError as error:
             raise self.error(f"the process that makes inputs is gone: {error}") from None
-        lines = reply.payload.split(b"\n")
-        report = read_line(lines[0]) if len(lines) == 1 else {}
+        inputs = wire.split_inputs(reply.payload)
+        report = read_line(inputs[0]) if inputs[0].startswith(_MISTAKE) else {}
         if "mistake" in report:
             trace = in_one_line(str(report.get("traceback", "")))
             raise self.error(f"{report['mistake']}" + (f" ({trace})" if trace else ""))
-        return lines
+        return inputs
 
     def error(self, message: str) -> StudyError:
         """Return an error that names the benchmark's `inputs`."""

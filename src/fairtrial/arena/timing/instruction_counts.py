@@ -78,7 +78,7 @@ class _CountedCalls:
 
     def text(self, calls: int) -> bytes:
         job = wire.dump_encoded({**self.job, "calls": calls}).encode("ascii")
-        return b"\n".join((job, *self.inputs))
+        return b"\n".join((job, wire.join_inputs(self.inputs)))
 
 
 @dataclass(frozen=True, slots=True)

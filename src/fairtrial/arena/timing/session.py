@@ -6,6 +6,7 @@ simulate them.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from typing import Protocol
 from fairtrial.arena.checks.worker_reports import read_line
 from fairtrial.arena.model.timings import Arm, Pair, Sample
 from fairtrial.arena.timing.worker_channel import ChannelError, WorkerReply
+from fairtrial.sandbox import wire
 
 EMPTY_TURNS = 7
 USUAL = 1.1
@@ -27,6 +29,8 @@ MOST_SHOWN_CHARS = 1_000
 ARMS: tuple[Arm, Arm] = ("base", "candidate")
 Differ = Callable[[int, bytes, bytes], bool]
 """Whether two results of one call differ: the index of its input, and both as JSON lines."""
+AUDITED = 1
+"""How many rounds of a session, drawn by chance, have their results compared in full."""
 
 
 class TurnChannel(Protocol):
@@ -126,34 +130,49 @@ class _ArmState:
             raise ArmError(self.arm, f"it can't be loaded: {why}")
         self.files = tuple(file for file in files if isinstance(file, str))
 
-    def take_turn(self, inputs: Sequence[bytes]) -> tuple[WorkerReply, list[bytes]]:
-        """Run one sample: send inputs, call, fetch results; return the timed reply and results."""
+    def take_turn(self, inputs: Sequence[bytes]) -> tuple[WorkerReply, bytes]:
+        """Run one sample: send inputs, call, close; return the timed reply and results' digest."""
         idle_s = self._rest()
-        ready = self.ask(b"I", b"\n".join(inputs))
+        ready = self.ask(b"I", wire.join_inputs(inputs))
         called = self.ask(b"G")
-        collected = self.ask(b"C")
+        closed = self.ask(b"C")
         busy_s = self._rest()
         if self.counts_all:
-            called = _join(ready, called, collected)
-        count = collected.payload.count(b"\n")  # before a forged reply is split
+            called = _join(ready, called, closed)
+        try:
+            digest, count, through_s = wire.unpack_summary(closed.payload)
+        except ValueError:
+            raise ArmError(self.arm, "the summary of its results can't be read") from None
         if count != len(inputs):
             raise ArmError(self.arm, f"{count} results of {len(inputs)} calls were reported")
-        *lines, closing = collected.payload.split(b"\n")
         if self.counts_all:  # nothing of a turn is outside of its sample
             self.spent.append((idle_s or 0.0) + (busy_s or 0.0))
             self.outside.append(idle_s or 0.0)
         elif idle_s is None or busy_s is None or called.cpu_s is None:
-            self.outside.append(ready.wall_s + collected.wall_s)
+            self.outside.append(ready.wall_s + closed.wall_s)
         else:  # other programs on the machine don't add to CPU time
             self.spent.append(idle_s + busy_s)
             self.outside.append(max(0.0, idle_s + busy_s - called.cpu_s))
-            used_s = (ready.cpu_s or 0.0) + (collected.cpu_s or 0.0)
-            self.stalled.append(max(0.0, ready.wall_s + collected.wall_s - used_s))
-        figures = read_line(closing) if len(closing) <= MOST_SHOWN_CHARS else {}
-        through_s = figures.get("going_through_s", 0.0)
-        share = through_s / called.wall_s if isinstance(through_s, float) and called.wall_s else 0.0
+            used_s = (ready.cpu_s or 0.0) + (closed.cpu_s or 0.0)
+            self.stalled.append(max(0.0, ready.wall_s + closed.wall_s - used_s))
+        share = through_s / called.wall_s if math.isfinite(through_s) and called.wall_s else 0.0
         self.going_through.append(min(max(share, 0.0), 1.0))
-        return called, lines
+        return called, digest
+
+    def fetch_values(self, count: int) -> list[bytes]:
+        """Return the results of the last turn in full, one JSON line each.
+
+        What the worker does meanwhile counts as time outside of the sample.
+        """
+        reply = self.ask(b"V")
+        told = reply.payload.count(b"\n")  # before a forged reply is split
+        if told != count:
+            raise ArmError(self.arm, f"{told} results of {count} calls were reported")
+        used_s = self._rest()
+        self.outside[-1] += reply.wall_s if used_s is None else used_s
+        if self.spent and used_s is not None:
+            self.spent[-1] += used_s
+        return reply.payload.split(b"\n")[:-1]
 
     def take_empty_turn(self) -> tuple[float, float | None]:
         """Return wall and CPU time of a request and its reply without any call."""
@@ -213,7 +232,10 @@ def take_turns(
 ) -> SessionTurns:
     """Run a whole session: load, warm up, then rounds in the order ABBA, from a random start.
 
-    inputs: one JSON line per call: one for the warm-up, then those of each round
+    Results are compared by digest, and in full where digests differ: after the warm-up, and in
+    rounds drawn by chance.
+
+    inputs: one per call: one for the warm-up, then those of each round
     differ: compares results that are not equal as bytes
 
     Raises `ArmError` if a worker can't go on.
@@ -226,8 +248,9 @@ def take_turns(
     for arm in order:
         arms[arm].load(schedule.job)
     warm_up, rest = inputs[:1], inputs[1:]
-    results = {arm: arms[arm].take_turn(warm_up)[1] for arm in order}
-    differing = _compare(0, results, differ)
+    audited = rng.sample(range(schedule.rounds), min(AUDITED, schedule.rounds))
+    digests = {arm: arms[arm].take_turn(warm_up)[1] for arm in order}
+    differing = _compare(0, arms, warm_up, differ)
     samples = [
         Sample(-1, 0, "base", 0, *arms["base"].take_empty_turn(), is_kept=False)
         for _ in range(EMPTY_TURNS)
@@ -237,13 +260,14 @@ def take_turns(
             break
         portion = rest[number * schedule.calls : (number + 1) * schedule.calls]
         for position, arm in enumerate(order):
-            reply, results[arm] = arms[arm].take_turn(portion)
+            reply, digests[arm] = arms[arm].take_turn(portion)
             is_kept = number >= schedule.discarded
             samples.append(
                 Sample(number, position, arm, len(portion), reply.wall_s, reply.cpu_s, is_kept)
             )
         order.reverse()
-        differing = _compare(1 + number * schedule.calls, results, differ)
+        if number in audited or digests["base"] != digests["candidate"]:
+            differing = _compare(1 + number * schedule.calls, arms, portion, differ)
     skipped = 1 + schedule.discarded
     return SessionTurns(
         samples=tuple(samples),
@@ -265,9 +289,14 @@ def _join(*replies: WorkerReply) -> WorkerReply:
 
 
 def _compare(
-    first: int, results: Mapping[Arm, list[bytes]], differ: Differ
+    first: int, arms: Mapping[Arm, _ArmState], inputs: Sequence[bytes], differ: Differ
 ) -> tuple[int, bytes, bytes] | None:
-    pairs = zip(results["base"], results["candidate"], strict=True)
+    """Compare the results of a round in full; return the first that differ.
+
+    first: the index of its first input
+    """
+    results = [arms[arm].fetch_values(len(inputs)) for arm in ARMS]
+    pairs = zip(*results, strict=True)
     for index, (base, candidate) in enumerate(pairs, first):
         if base != candidate and differ(index, base, candidate):
             return index, base, candidate

@@ -7,8 +7,8 @@ from typing import Any
 
 from fairtrial.arena.checks.encoded_values import TAG, Encoded
 from fairtrial.arena.checks.value_text import render
-from fairtrial.arena.checks.worker_reports import read_line
 from fairtrial.arena.model.timings import Sample, SlowInput
+from fairtrial.arena.timing.inputs import read_input
 from fairtrial.arena.timing.stats.session_ratio import net_rounds
 
 SLOWER = 1.5
@@ -38,7 +38,7 @@ def find_slow_inputs(
         base_cpu_s, candidate_cpu_s = cpus.get(turn, (1.0, 0.0))
         if growth >= SLOWER and candidate_cpu_s >= SLOWER * base_cpu_s:
             first = 1 + turn * calls
-            what = describe_input(read_line(inputs[first]))
+            what = describe_input(read_input(inputs[first]))
             slow.append(SlowInput(number, first, calls, growth, what))
     return tuple(sorted(slow, key=lambda slow_input: -slow_input.growth)[:MOST_OF_SESSION])
 

@@ -39,6 +39,7 @@ from fairtrial.arena.timing.stats.reconciliation import (
 )
 from fairtrial.arena.timing.worker_channel import ChannelError, WorkerChannel, WorkerReply
 from fairtrial.arena.timing.workers import run_workers
+from fairtrial.sandbox import wire
 
 CALLS_S = 0.06
 """How long the calls of a short process should take on the base."""
@@ -87,9 +88,10 @@ def deliver_all(
             raise ArmError(arm, str(error), error) from None
 
     def take_turn(portion: Sequence[bytes]) -> tuple[WorkerReply, list[bytes]]:
-        ask(b"I", b"\n".join(portion))
+        ask(b"I", wire.join_inputs(portion))
         called = ask(b"G")
-        *lines, _ = ask(b"C").payload.split(b"\n")
+        ask(b"C")
+        *lines, _ = ask(b"V").payload.split(b"\n")
         if len(lines) != len(portion):
             raise ArmError(arm, f"{len(lines)} results of {len(portion)} calls were reported")
         return called, lines

@@ -43,7 +43,8 @@ def _describe(node: Encoded) -> str:
 
 
 def _decode_bytes(node: Encoded) -> bytes:
-    return _from_base64(node["value"])
+    content = node["value"]
+    return content if type(content) is bytes else _from_base64(content)
 
 
 def _decode_items(node: Encoded) -> list[Any]:

@@ -70,15 +70,20 @@ def load_maker(file: str, function: str) -> Any:
     return make
 
 
-def encode_input(result: Any, caps: Any) -> dict[str, Any]:
-    """Encode the result of an input maker; raises `MakerError` if it can't be decoded again."""
-    if not (
+def is_input(result: Any) -> bool:
+    """Return whether the result of an input maker is what it should be: (args, kwargs)."""
+    return (
         isinstance(result, tuple)
         and len(result) == 2
         and isinstance(result[0], (tuple, list))
         and isinstance(result[1], dict)
         and all(type(name) is str for name in result[1])
-    ):
+    )
+
+
+def encode_input(result: Any, caps: Any) -> dict[str, Any]:
+    """Encode the result of an input maker; raises `MakerError` if it can't be decoded again."""
+    if not is_input(result):
         raise MakerError(
             "it must return (args, kwargs), a tuple and a dictionary, such as ((3, 4), {}); "
             f"it returned {shorten(repr(result))}"

@@ -1,8 +1,8 @@
 """Makes inputs for timed workers on request, on the trusted base.
 
 Run by path in the project's Python, with the base and the problem's input maker. Replies to ``M``
-(make; JSON with seed, first, count) with one JSON line for each input, or with the mistake. If
-``writes_files`` is set in the job, an input is a folder of files: ``{"files": {path: base64}}``.
+(make; JSON with seed, first, count) with the inputs, joined as in `packing`, or with the mistake.
+If ``writes_files`` is set in the job, an input is a folder of files: ``{"files": {path: base64}}``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _package.__path__ = [os.path.dirname(os.path.abspath(__file__))]
 sys.modules["_fairtrial_harness"] = _package
 sys.path[:] = [folder for folder in sys.path if folder not in _package.__path__]
 
-from _fairtrial_harness import codec, frames, input_maker  # type: ignore[import-not-found]  # noqa: E402
+from _fairtrial_harness import codec, frames, input_maker, packing  # type: ignore[import-not-found]  # noqa: E402
 
 _MOST_BYTES = 32 * 2**20
 
@@ -41,32 +41,39 @@ def main() -> None:
             kind = make_files if job["writes_files"] else make_arguments
             answer = make_inputs(make, kind, json.loads(payload), codec.Caps(*job["caps"]))
         except input_maker.MakerError as error:
-            answer = codec.dump_encoded({"mistake": str(error), "traceback": ""})
+            answer = codec.dump_encoded({"mistake": str(error), "traceback": ""}).encode("ascii")
         except BaseException as error:
             report = {
                 "mistake": f"{type(error).__name__}: {error}",
                 "traceback": input_maker.format_traceback(),
             }
-            answer = codec.dump_encoded(report)
-        requests.reply(letter, number, answer.encode("ascii"))
+            answer = codec.dump_encoded(report).encode("ascii")
+        requests.reply(letter, number, answer)
 
 
-def make_inputs(make: Any, kind: Any, order: Any, caps: Any) -> str:
-    """Return the requested inputs, one JSON line each; each has its own seed."""
-    lines = []
+def make_inputs(make: Any, kind: Any, order: Any, caps: Any) -> bytes:
+    """Return the requested inputs, joined; each has its own seed."""
+    inputs = []
     for number in range(order["first"], order["first"] + order["count"]):
         rng = random.Random("{}/{}".format(order["seed"], number))
-        lines.append(codec.dump_encoded(kind(make, rng, caps)))
-    return "\n".join(lines)
+        inputs.append(kind(make, rng, caps))
+    joined: bytes = packing.join_inputs(inputs)
+    return joined
 
 
 def make_arguments(make: Any, rng: random.Random, caps: Any) -> Any:
-    """Return the arguments of one call, encoded."""
-    return input_maker.encode_input(make(rng), caps)
+    """Return the arguments of one call: packed if they are plain or arrays, else as JSON."""
+    made = make(rng)
+    if input_maker.is_input(made):
+        packed = packing.pack_plain((list(made[0]), dict(made[1])))
+        if packed is not None and len(packed) <= caps.size:
+            return packed
+    case = input_maker.encode_input(made, caps)
+    return packing.pack_case(case) or codec.dump_encoded(case).encode("ascii")
 
 
 def make_files(make: Any, rng: random.Random, caps: Any) -> Any:
-    """Have files written to a new folder; return their contents in base64, by relative path.
+    """Have files written to a new folder; return JSON of their contents in base64, by path.
 
     Raises `MakerError` if there are none, or too much.
     """
@@ -87,7 +94,7 @@ def make_files(make: Any, rng: random.Random, caps: Any) -> Any:
         shutil.rmtree(str(folder), ignore_errors=True)
     if not files:
         raise input_maker.MakerError("it wrote no file to the folder that it got")
-    return {"files": files}
+    return codec.dump_encoded({"files": files}).encode("ascii")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ Encoded = Any
 Writer = Callable[[Any, Any, Any], Encoded]
 """Encodes a value; called with the encoder, the type, and the value."""
 
-_RAW_KINDS = "biufcmMSU"  # numpy's kinds of types whose values are given by their bytes alone
+RAW_KINDS = "biufcmMSU"  # numpy's kinds of types whose values are given by their bytes alone
 _DATE, _TIME = ("year", "month", "day"), ("hour", "minute", "second", "microsecond")
 
 
@@ -111,8 +111,8 @@ def _write_defaultdict(encoder: Any, kind: Any, value: Any) -> Encoded:
 
 def _write_ndarray(encoder: Any, kind: Any, value: Any) -> Encoded:
     dtype, shape, size = _get_attributes(kind, value, "dtype", "shape", "nbytes")
-    layout = {"layout": _describe_layout(kind, value)} if encoder.has_layouts else {}
-    if dtype.kind in _RAW_KINDS:
+    layout = {"layout": describe_layout(kind, value)} if encoder.has_layouts else {}
+    if dtype.kind in RAW_KINDS:
         encoder.charge(size)
         entry = {TAG: "ndarray", "dtype": dtype.str, "shape": list(shape), **layout}
         return {**entry, "value": encoder.base64(kind.tobytes(value))}
@@ -121,7 +121,7 @@ def _write_ndarray(encoder: Any, kind: Any, value: Any) -> Encoded:
     return {**encoder.items("ndarray", items), **entry}
 
 
-def _describe_layout(kind: Any, value: Any) -> str:
+def describe_layout(kind: Any, value: Any) -> str:
     """Return letters for C-contiguous, F-contiguous and writable."""
     (flags,) = _get_attributes(kind, value, "flags")
     letters = {"C": flags.c_contiguous, "F": flags.f_contiguous, "W": flags.writeable}

@@ -5,9 +5,10 @@ parent on one descriptor (see `frames`), and doesn't know whether it runs the ba
 
 - ``H``  hello: sent once, without a request, when it is ready
 - ``L``  load the function; replies with the imported files, or the error
-- ``I``  inputs, one JSON line per call; replies when they are decoded
+- ``I``  inputs of the next calls (see `packing`); replies when they are decoded
 - ``G``  go: call the function once with each input; replies when all results are there
-- ``C``  collect: replies with the results, one JSON line per call
+- ``C``  close the turn: replies with a digest of the results and of changed arguments
+- ``V``  values: replies with the same results in full, one JSON line per call
 
 The function shares this process and can do anything with it. So the parent keeps the clock, the
 inputs to come and the comparison of results; and the kernel counts CPU time spent here before and
@@ -18,7 +19,6 @@ from __future__ import annotations
 
 import builtins
 import gc
-import marshal
 import os
 import sys
 import time
@@ -37,6 +37,7 @@ from _fairtrial_harness import (  # type: ignore[import-not-found]  # noqa: E402
     decoder,
     frames,
     library_values,
+    packing,
 )
 
 _now = time.perf_counter
@@ -45,9 +46,9 @@ _dup, _dup2, _close = os.dup, os.dup2, os.close
 _stdout = sys.stdout
 _read_json = codec.load_encoded
 _type_name = type.__dict__["__name__"].__get__
-_marshal = marshal.dumps
-_TAG_TEXT = codec.dump_encoded(codec.TAG)
-_TAG = _TAG_TEXT.encode("ascii")
+_FIRST = packing.FIRST
+_SETS = (b"\x8f", b"\x91")  # how a set or frozenset begins, when it is packed
+_TAG = codec.dump_encoded(codec.TAG).encode("ascii")
 _LAZY = (types.CoroutineType, types.AsyncGeneratorType)
 _NUMBERS = (type(None), bool, int, float, complex)
 _FINISHED = frozenset((*_NUMBERS, str, bytes, bytearray, list, tuple, dict, set, frozenset, range))
@@ -100,18 +101,22 @@ class CallBatch:
         self.caps = codec.Caps(*job["caps"])
         self.function: Callable[..., Any] = call_worker.find_function(job["function"])
         self.view = call_worker.find_function(job["view"]) if job["view"] else None
-        self.lines: list[bytes] = []
+        self.inputs: list[bytes] = []
         self.cases: list[Any] = []
         self.before: list[bytes | None] = []
         self.results: list[Any] = []
         self.exhausting_s = 0.0
+        self.values: list[str] = []
 
     def load_inputs(self, payload: bytes) -> None:
-        """Decode the inputs of the next calls, one JSON line each."""
-        self.lines = payload.split(b"\n") if payload else []
-        self.cases = [read_case(line) for line in self.lines]
-        self.before = [marshal_case(case) for case in self.cases]
-        self.results = []
+        """Decode the inputs of the next calls, and forget the last ones."""
+        self.cases, self.results, self.values = [], [], []
+        self.inputs = packing.split_inputs(payload)
+        self.cases = [read_case(data) for data in self.inputs]
+        self.before = [
+            data if is_own_copy(data) else packing.pack_plain(case, has_arrays=True)
+            for data, case in zip(self.inputs, self.cases)
+        ]
         self.exhausting_s = 0.0
         _freeze()  # so that every sample begins with no objects for the garbage collector
 
@@ -143,29 +148,49 @@ class CallBatch:
         return result
 
     def encode_results(self) -> bytes:
-        """Return the results and changed arguments, one JSON line per call, and forget them."""
+        """Return results and changed arguments as bytes, which are equal only if the values are.
+
+        They are packed if they are plain or arrays, and otherwise lines of JSON.
+        """
         flush_output()
-        lines = []
-        for index, result in enumerate(self.results):
-            after = self.encode_changed_arguments(index)
-            plain = None if self.view or after is not None else dump_plain(result)
-            if plain is None:
-                lines.append(codec.dump_encoded({**self.encode_result(result), "after": after}))
-            else:
-                lines.append('{"result":' + plain + ',"after":null}')
-        lines.append(codec.dump_encoded({"going_through_s": self.exhausting_s}))
-        self.cases, self.results, self.before = [], [], []
-        return "\n".join(lines).encode("ascii")
+        is_packable = not self.view and not any(map(self.has_changed, range(len(self.results))))
+        packed: bytes | None = None
+        if is_packable:
+            packed = packing.pack_plain(self.results, has_arrays=True)
+        if packed is None:
+            self.values = self.encode_values()
+            packed = "\n".join(self.values).encode("ascii")
+        return packed
+
+    def list_values(self) -> bytes:
+        """Return results and changed arguments, one JSON line per call, and a line of figures."""
+        if len(self.values) != len(self.results):  # reading a result twice may give other values
+            self.values = self.encode_values()
+        figures = codec.dump_encoded({"going_through_s": self.exhausting_s})
+        return "\n".join([*self.values, figures]).encode("ascii")
+
+    def encode_values(self) -> list[str]:
+        """Return results and changed arguments, one JSON text per call."""
+        return [
+            codec.dump_encoded(
+                {**self.encode_result(result), "after": self.encode_changed_arguments(index)}
+            )
+            for index, result in enumerate(self.results)
+        ]
+
+    def has_changed(self, index: int) -> bool:
+        """Return whether the arguments of a call may have been changed by it."""
+        before = self.before[index]
+        return before is None or packing.pack_plain(self.cases[index], has_arrays=True) != before
 
     def encode_changed_arguments(self, index: int) -> Any:
         """Return the encoded arguments after a call; None if they are unchanged."""
-        before = self.before[index]
-        if before is not None and marshal_case(self.cases[index]) == before:
+        if not self.has_changed(index):
             return None
         args, kwargs = self.cases[index]
         parts = {"args": args, "kwargs": kwargs}
         after = {name: codec.encode(part, self.caps) for name, part in parts.items()}
-        is_same = codec.dump_encoded(after).encode("ascii") == self.lines[index]
+        is_same = codec.dump_encoded(after) == codec.dump_encoded(read_input(self.inputs[index]))
         return None if is_same else after
 
     def encode_result(self, result: Any) -> dict[str, Any]:
@@ -193,38 +218,30 @@ class Iterated:
         self.items = items
 
 
-def read_case(line: bytes) -> Any:
-    """Decode the arguments of a call; JSON without a tag needs no decoding."""
-    case = _read_json(line.decode("ascii"))
-    if _TAG not in line:
-        return case["args"], case["kwargs"]
+def read_case(data: bytes) -> Any:
+    """Decode the arguments of a call; what is plain, or JSON without a tag, needs no decoding."""
+    if data[:1] == _FIRST:
+        case = packing.unpack_plain(data)
+        if type(case) is tuple:
+            return case
+    else:
+        case = _read_json(data.decode("ascii"))
+        if _TAG not in data:
+            return case["args"], case["kwargs"]
     return decoder.decode(case["args"]), decoder.decode(case["kwargs"])
 
 
-def marshal_case(case: Any) -> bytes | None:
-    """Return a case as bytes, quickly, for comparison; None if marshal can't write it."""
-    try:
-        return _marshal(case, 2)  # the version whose bytes depend on values alone
-    except ValueError:
-        return None
+def read_input(data: bytes) -> Any:
+    """Return the arguments of a call as `codec` encodes them."""
+    return packing.unpack_case(data) if data[:1] == _FIRST else _read_json(data.decode("ascii"))
 
 
-def dump_plain(result: Any) -> str | None:
-    """Return the JSON of a result that needs no tags, quickly; None for other results.
+def is_own_copy(data: bytes) -> bool:
+    """Return whether packing the decoded arguments gives these bytes again.
 
-    A result needs no tags if reading the JSON back gives the same value, types included. (Integers
-    beyond 2^53 are written as numbers here, but with a tag by `codec`; base and candidate are
-    treated alike.)
+    Sets may come in another order, and arrays are not packed alike.
     """
-    before = marshal_case(result)
-    if before is None:
-        return None
-    try:
-        text: str = codec.dump_encoded(result)
-    except (TypeError, ValueError, RecursionError):
-        return None
-    is_plain = _TAG_TEXT not in text and marshal_case(_read_json(text)) == before
-    return text if is_plain else None
+    return packing.is_plain_case(data) and not any(map(data.__contains__, _SETS))
 
 
 def format_error(error: BaseException) -> str:
@@ -237,6 +254,13 @@ def format_error(error: BaseException) -> str:
         trace = trace.tb_next
     error.__traceback__ = trace
     return str(call_worker.format_error(error))
+
+
+def close_turn(batch: CallBatch) -> bytes:
+    """Return the summary of a turn."""
+    digest = packing.digest(batch.encode_results())
+    summary: bytes = packing.pack_summary(digest, len(batch.results), batch.exhausting_s)
+    return summary
 
 
 def main() -> None:
@@ -253,7 +277,9 @@ def main() -> None:
         elif letter == b"I":
             batch.load_inputs(payload)
         elif letter == b"C":
-            answer = batch.encode_results()
+            answer = close_turn(batch)
+        elif letter == b"V":
+            answer = batch.list_values()
         elif letter == b"L":
             try:
                 job = _read_json(payload.decode("ascii"))
