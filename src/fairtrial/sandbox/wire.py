@@ -18,7 +18,7 @@ from fairtrial.sandbox.harness.frames import (
 )
 from fairtrial.sandbox.harness.library_values import TAG, Encoded
 from fairtrial.sandbox.harness.packing import (
-    FIRST as PACKED_FIRST,
+    PACKED_FIRST,
     join_inputs,
     split_inputs,
     unpack_case,

@@ -57,7 +57,7 @@ def test_the_base_s_pace_is_found_whatever_a_call_takes(call_s):
     assert pace.call_s == pytest.approx(call_s, rel=1e-6)
     assert pace.empty_s == pytest.approx(sim.reply_s)
     assert pace.load_s == 0.25
-    assert pace.outcome["result"] == 2 * sum(made)  # of the last inputs, which nobody had before
+    assert pace.outcome["result"] == 0  # of the first input
     assert pace.lasted_s >= 0.25 + call_s
     # No more calls than it takes: what comes after the first long enough sample is a session's.
     assert max(made) * call_s <= max(4 * SAMPLE_S, 2 * call_s)

@@ -239,6 +239,7 @@ def worker_command(
     """
     own = stage.problem.env
     env = {} if "PYTHONHASHSEED" in own else {"PYTHONHASHSEED": str(hash_seed)}
+    env["FAIRTRIAL_LAYOUT"] = f"{hash_seed:010}"  # of one length, as the stack begins below it
     return stage.command(
         ["{python}", str(HARNESS / "timed_worker.py")],
         timeout_s=timeout_s,

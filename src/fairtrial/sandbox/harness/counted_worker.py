@@ -1,8 +1,8 @@
 """The worker whose instructions are counted: calls one function a given number of times, and exits.
 
 Run by path in the project's Python, under valgrind. The first line of stdin is the job, as JSON (as
-for `timed_worker`, and ``calls``: how many calls); then come the inputs, joined as in `packing`. It reports
-nothing: valgrind writes its counts to another descriptor.
+for `timed_worker`, and ``calls``: how many calls); then come the inputs, joined as in `packing`. It
+reports nothing: valgrind writes its counts to another descriptor.
 """
 
 from __future__ import annotations

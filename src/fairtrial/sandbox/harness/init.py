@@ -26,12 +26,18 @@ _CPU_BACKSTOP_S = 10
 _MB = 1 << 20
 
 
+LAYOUT_VARIABLE = "FAIRTRIAL_LAYOUT"
+"""Set for a timed worker: what it arranges its memory by; see `layout`."""
+
+
 def make_exec_start(argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> Callable[[], int]:
     """Return a `start` for `supervise` that executes a program; exits with 127 if there is none."""
 
     def start() -> int:
         try:
             os.chdir(cwd)
+            if LAYOUT_VARIABLE in env:  # the command arranges its memory by itself
+                kernel.fix_addresses()
             _exec_program(argv, env)
         except OSError as error:
             os.write(2, f"cannot run {argv[0]} in {cwd}: {error.strerror}\n".encode())

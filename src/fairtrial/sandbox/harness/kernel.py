@@ -16,6 +16,7 @@ _PR_CAPBSET_DROP = 24
 _PR_SET_NO_NEW_PRIVS = 38
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
+_ADDR_NO_RANDOMIZE, _QUERY_PERSONALITY = 0x0040000, 0xFFFFFFFF
 _CAPABILITY_VERSION_3 = 0x20080522
 _KEYCTL_JOIN_SESSION_KEYRING = 1
 _SYS_KEYCTL = {"x86_64": 250, "aarch64": 219, "riscv64": 219, "ppc64le": 271, "s390x": 280}
@@ -33,6 +34,17 @@ def prctl(option: int, value: int = 0) -> int:
     """Call prctl with one argument."""
     arguments = [c_ulong(argument) for argument in (value, 0, 0, 0)]
     return int(libc.prctl(option, *arguments))
+
+
+def fix_addresses() -> None:
+    """Have programs that this process executes from now on get the same addresses each time.
+
+    Does nothing where that isn't possible: then addresses are random as always.
+    """
+    if IS_LINUX:
+        current = libc.personality(ctypes.c_ulong(_QUERY_PERSONALITY))
+        if current >= 0:
+            libc.personality(ctypes.c_ulong(current | _ADDR_NO_RANDOMIZE))
 
 
 def become_subreaper() -> None:

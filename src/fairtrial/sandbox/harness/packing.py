@@ -24,11 +24,12 @@ from . import codec, library_values
 
 globals()["__builtins__"] = dict(vars(builtins))  # candidates may replace the process's own
 
-FIRST = b"\x80"
+PACKED_FIRST = b"\x80"
 """The first byte of a packed value; that of JSON is another one."""
 _PROTOCOL = 4
 _FRAMED = b"\x00"
 _PAIR_END = b"\x86."  # how a packed tuple of two values ends
+_ARRAY_TAGS: tuple[Any, ...] = ("ndarray", "scalar")
 _SIZE = struct.Struct(">I")
 _SUMMARY = struct.Struct(">16sId")
 SUMMARY_BYTES = _SUMMARY.size
@@ -115,7 +116,7 @@ def pack_case(case: dict[str, Any]) -> bytes | None:
 
 def is_plain_case(data: bytes) -> bool:
     """Return whether the arguments of a call were packed as they are, without being encoded."""
-    return data[:1] == FIRST and data[-2:] == _PAIR_END
+    return data[:1] == PACKED_FIRST and data[-2:] == _PAIR_END
 
 
 def unpack_case(data: bytes) -> dict[str, Any]:
@@ -137,7 +138,7 @@ def _with_arrays(node: Any, convert: Callable[[Any], Any]) -> Any:
         return node if all(map(_is, items, node)) else items
     if type(node) is not dict:
         return node
-    if node.get(codec.TAG) in ("ndarray", "scalar") and "value" in node:
+    if node.get(library_values.TAG) in _ARRAY_TAGS and "value" in node:
         return {**node, "value": convert(node["value"])}
     values = [_with_arrays(value, convert) for value in node.values()]
     return node if all(map(_is, values, node.values())) else dict(zip(node, values))
@@ -154,7 +155,7 @@ def _to_text(raw: bytes) -> str:
 def join_inputs(inputs: Iterable[bytes]) -> bytes:
     """Return inputs as one payload: lines, if all are JSON; else each with its size before it."""
     parts = list(inputs)
-    if not any(part.startswith(FIRST) for part in parts):
+    if not any(part.startswith(PACKED_FIRST) for part in parts):
         return b"\n".join(parts)
     framed = [_FRAMED]
     for part in parts:

@@ -36,6 +36,7 @@ from _fairtrial_harness import (  # type: ignore[import-not-found]  # noqa: E402
     codec,
     decoder,
     frames,
+    layout,
     library_values,
     packing,
 )
@@ -46,12 +47,16 @@ _dup, _dup2, _close = os.dup, os.dup2, os.close
 _stdout = sys.stdout
 _read_json = codec.load_encoded
 _type_name = type.__dict__["__name__"].__get__
-_FIRST = packing.FIRST
+_FIRST = packing.PACKED_FIRST
 _SETS = (b"\x8f", b"\x91")  # how a set or frozenset begins, when it is packed
 _TAG = codec.dump_encoded(codec.TAG).encode("ascii")
 _LAZY = (types.CoroutineType, types.AsyncGeneratorType)
 _NUMBERS = (type(None), bool, int, float, complex)
 _FINISHED = frozenset((*_NUMBERS, str, bytes, bytearray, list, tuple, dict, set, frozenset, range))
+
+
+_keep: list[object] = []
+"""What must not be freed."""
 
 
 class Raised:
@@ -266,6 +271,7 @@ def close_turn(batch: CallBatch) -> bytes:
 def main() -> None:
     """Serve requests until the channel is closed."""
     requests = frames.RequestChannel(int(os.environ.pop("FAIRTRIAL_CHANNEL")))
+    _keep.append(layout.shift_addresses("FAIRTRIAL_LAYOUT"))
     requests.reply(b"H", 0)
     call_worker.hide_harness()
     batch: Any = None
