@@ -1,7 +1,9 @@
 """Calls per sample and rounds per session, with a simulated clock."""
 
 import math
+import random
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import anyio
@@ -12,18 +14,25 @@ from hypothesis import given, strategies as st
 from fairtrial.arena import Benchmark
 from fairtrial.arena.timing.calibration import (
     FEWEST_ROUNDS,
+    MEDIAN_COST,
     MOST_BYTES,
     MOST_CALLS,
     MOST_PREPARING,
     MOST_ROUNDS,
     SAMPLE_S,
+    SESSION_SPREAD,
     SESSIONS,
+    TRIED_S,
     USUAL_ROUNDS,
     Pace,
+    SampleChoice,
+    Turn,
     calibrate,
+    choose_rounds,
     choose_schedule,
     explain_misfit,
     find_pace,
+    find_sample,
     spell_above,
 )
 from fairtrial.arena.timing.function_benchmark import _base_error
@@ -59,8 +68,9 @@ def test_the_base_s_pace_is_found_whatever_a_call_takes(call_s):
     assert pace.load_s == 0.25
     assert pace.outcome["result"] == 0  # of the first input
     assert pace.lasted_s >= 0.25 + call_s
-    # No more calls than it takes: what comes after the first long enough sample is a session's.
-    assert max(made) * call_s <= max(4 * SAMPLE_S, 2 * call_s)
+    assert sum(made) >= 1
+    # No more calls than it takes to know how long one takes, and which samples are best.
+    assert sim.largest * call_s <= max(2 * max(TRIED_S), 2 * call_s)
     assert sim.largest <= MOST_CALLS
 
 
@@ -132,10 +142,10 @@ def test_a_base_that_can_not_be_loaded_is_reported_with_its_traceback():
 
 
 @pytest.mark.parametrize(
-    ("call_s", "calls"), [(1e-8, MOST_CALLS), (1e-6, 2000), (1e-4, 20), (1.9e-3, 2), (0.1, 1)]
+    ("call_s", "calls"), [(1e-8, MOST_CALLS), (1e-6, 250), (1e-5, 25), (1e-4, 2), (0.1, 1)]
 )
-def test_a_sample_takes_two_milliseconds_or_a_call(call_s, calls):
-    schedule = choose_schedule(pace_of(call_s, turn_s=call_s), b"job", 60.0)
+def test_a_sample_takes_a_quarter_of_a_millisecond_or_a_call(call_s, calls):
+    schedule = choose_schedule(pace_of(call_s, turn_s=call_s, input_bytes=10), b"job", 60.0)
     assert schedule.calls == pytest.approx(calls, rel=1e-3)
     assert (schedule.job, schedule.discarded) == (b"job", 1)
 
@@ -168,7 +178,73 @@ def test_where_starting_is_dear_a_session_has_more_rounds():
         for load_s in (0.02, 0.3, 1.0, 5.0, 30.0)
     ]
     assert rounds == sorted(rounds)
-    assert rounds[0] == USUAL_ROUNDS < rounds[2] < rounds[-1] <= MOST_ROUNDS
+    assert USUAL_ROUNDS < rounds[0] < rounds[1] < rounds[-1] <= MOST_ROUNDS
+
+
+@pytest.mark.parametrize(("noise", "more"), [(0.002, False), (0.1, True)])
+def test_a_noisy_machine_gets_more_rounds(noise, more):
+    usual = choose_schedule(pace_of(1e-4, sample=choice(0.05)), b"", 600.0)
+    other = choose_schedule(pace_of(1e-4, sample=choice(noise)), b"", 600.0)
+    assert (other.rounds > usual.rounds) == more
+    assert usual.calls == other.calls == 4
+
+
+@given(st.floats(0.003, 0.3), st.floats(0.05, 2.0), st.floats(-4, 0).map(lambda power: 10**power))
+def test_no_other_number_of_rounds_is_better(noise, start_s, round_s):
+    chosen = choose_rounds(pace_of(sample=choice(noise)), start_s, round_s)
+
+    def cost(rounds):
+        variance = SESSION_SPREAD**2 + MEDIAN_COST * noise**2 / rounds
+        return variance * (start_s + rounds * round_s)
+
+    for other in (chosen - 1, chosen + 2):
+        if USUAL_ROUNDS <= other <= MOST_ROUNDS:
+            assert cost(chosen) <= cost(other) * (1 + 1e-3)
+
+
+# -- the length of a sample --
+
+
+def choice(noise, seconds=4e-4):
+    return SampleChoice(seconds, noise, 1e-3)
+
+
+def turns_with(noise, wall_s, seed=1):
+    """Turns of one length, whose successive ones differ by about `noise`."""
+    rng = random.Random(seed)
+    walls = [wall_s * math.exp(rng.gauss(0, noise / math.sqrt(2))) for _ in range(24)]
+    return [Turn(wall, 1e-5, wall + 1e-4) for wall in walls]
+
+
+def test_the_shorter_sample_is_chosen_where_longer_ones_are_as_noisy():
+    tried = {calls: turns_with(0.05, calls * 1e-4, calls) for calls in (1, 4, 16)}
+    found = find_sample(tried, 1e-4)
+    assert found.seconds == pytest.approx(1e-4)
+    assert found.noise == pytest.approx(0.05, rel=0.6)
+
+
+def test_the_longer_sample_is_chosen_where_it_is_much_less_noisy():
+    noises = {1: 0.2, 4: 0.02, 16: 0.02}
+    tried = {calls: turns_with(noise, calls * 1e-4) for calls, noise in noises.items()}
+    assert find_sample(tried, 1e-4).seconds == pytest.approx(4e-4)
+
+
+def test_a_few_interrupted_samples_are_not_noise():
+    quiet = turns_with(0.01, 1e-4)
+    hit = [replace(turn, wall_s=9e-3) if at in (5, 17) else turn for at, turn in enumerate(quiet)]
+    assert find_sample({1: hit}, 1e-4).noise < 0.03
+
+
+def test_a_call_too_slow_to_be_tried_has_a_sample_of_its_own():
+    pace, _, _ = measure_pace(call_s=0.3)
+    assert pace.sample is None
+    assert choose_schedule(pace, b"", 600.0).calls == 1
+
+
+def test_the_base_s_own_noise_decides_how_long_samples_are():
+    pace, _, _ = measure_pace(call_s=1e-5, spread=0.05)
+    assert pace.sample.noise == pytest.approx(0.07, rel=0.6)
+    assert pace.sample.seconds == pytest.approx(1e-4, rel=0.3)
 
 
 def test_a_reply_may_take_a_hundred_times_as_long_as_the_base_s():
@@ -202,7 +278,7 @@ def test_whatever_the_pace_a_budget_holds_the_sessions_of_the_first_look(pace, b
     assert schedule.calls == 1 or (
         schedule.calls * schedule.rounds * pace.input_bytes <= MOST_BYTES
     )
-    assert schedule.calls == 1 or schedule.calls * pace.call_s <= SAMPLE_S + pace.call_s
+    assert schedule.calls == 1 or schedule.calls * pace.call_s <= SAMPLE_S + pace.call_s / 2
     assert schedule.timeout_s >= 10.0
     assert schedule.timeout_s >= 100 * schedule.calls * pace.call_s
     assert schedule.discarded < schedule.rounds
@@ -217,7 +293,7 @@ def test_a_larger_budget_never_refuses_what_a_smaller_holds(pace, budget_s, fact
 
 
 def test_samples_get_shorter_before_a_budget_is_refused():
-    pace = pace_of(1e-3, turn_s=0.01, empty_s=1e-3, load_s=0.01)
+    pace = pace_of(1e-4, turn_s=0.001, empty_s=1e-3, load_s=0.01)
     assert choose_schedule(pace, b"", 60.0).calls == 2
     short = choose_schedule(pace, b"", pace.least_s() * 1.01)
     assert (short.calls, short.rounds) == (1, FEWEST_ROUNDS)
@@ -258,7 +334,7 @@ def test_a_noisy_moment_is_measured_again():
 
 def test_a_misfit_says_what_takes_the_time_and_what_helps():
     message, hint = explain_misfit(pace_of(0.36e-3, load_s=0.52), 7.0)
-    assert "starting two workers takes 1.2 s and 6 calls 0.0024 s" in message
+    assert "starting two workers takes 1.2 s and 6 calls 0.0028 s" in message
     assert "need 7.2 s, and budget_s is 7" in message
     assert hint.startswith("budget_s: 15, or a machine with less to do")
     assert "smaller inputs don't help" in hint

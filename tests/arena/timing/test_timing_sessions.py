@@ -369,7 +369,7 @@ class Inputs:
 def time_session(monkeypatch, channels, *, compares=True, number=0, failure=None, **check):
     async def run_workers(stages, make, work, *, away_from):
         try:
-            return WorkResult(work(channels))
+            return WorkResult(await anyio.to_thread.run_sync(work, channels))
         except ArmError as error:
             return WorkResult(failure=error, commands=dict.fromkeys(stages))
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
@@ -42,7 +44,7 @@ from fairtrial.arena.timing.slow_inputs import find_slow_inputs
 from fairtrial.arena.timing.timed_output import OUTPUT_BYTES, reject_output
 from fairtrial.arena.timing.worker_channel import WorkerChannel
 from fairtrial.arena.timing.workers import WorkResult, is_late, run_workers
-from fairtrial.core import LabError, MisfitError, Mistake, StudyError
+from fairtrial.core import LabError, MisfitError, Mistake, StudyError, single_cause
 from fairtrial.sandbox import Command, Ending, wire
 
 SLOWEST = 100.0
@@ -93,19 +95,27 @@ class FunctionBenchmark:
 
     async def run(self, setup: TimingSetup, number: int) -> Session:
         """Run one session of base and candidate, each in a fresh process."""
+        import anyio
+
         began = time.monotonic()
         rng = random.Random(f"{setup.seed}/{self.name}/{number}")
-        count = 1 + self.schedule.calls * self.schedule.rounds
-        inputs = await self.supplier.make(f"{setup.seed}/{self.name}/{number}", count)
         make = partial(_make_worker, hash_seed=rng.randrange(1, 2**32), setup=setup, benchmark=self)
         unequal: dict[int, bytes] = {}
-        differ = partial(self.differs, inputs, unequal, make_rules(self.check))
+        coming: Future[list[bytes]] = Future()
 
         def work(channels: Mapping[Arm, WorkerChannel]) -> SessionTurns:
+            inputs = coming.result()
+            differ = partial(self.differs, inputs, unequal, make_rules(self.check))
             return take_turns(channels, self.schedule, inputs, rng, differ)
 
         stages: dict[Arm, Stage] = {"base": setup.base, "candidate": setup.candidate}
-        outcome = await run_workers(stages, make, work, away_from=setup.cores)
+        try:
+            async with anyio.create_task_group() as tasks:  # made while the workers start
+                tasks.start_soon(self._make_inputs, f"{setup.seed}/{self.name}/{number}", coming)
+                outcome = await run_workers(stages, make, work, away_from=setup.cores)
+        except BaseExceptionGroup as group:
+            raise single_cause(group) from None
+        inputs = coming.result()
         rejection = self._find_rejection(outcome, inputs)
         rejection = rejection or reject_output(
             self.benchmark, outcome.done, stages, is_stable=self.has_check
@@ -129,6 +139,15 @@ class FunctionBenchmark:
             loaded=frozenset(turns.files["candidate"]) if turns else frozenset(),
             slow_inputs=find_slow_inputs(turns.samples, inputs, number) if turns else (),
         )
+
+    async def _make_inputs(self, seed: str, coming: Future[list[bytes]]) -> None:
+        """Have the inputs of a session made; a thread may wait for them."""
+        wanted = 1 + self.schedule.calls * self.schedule.rounds
+        try:
+            coming.set_result(await self.supplier.make(seed, wanted))
+        except BaseException as error:
+            coming.set_exception(error)  # so that the thread ends, too
+            raise
 
     def differs(
         self,
@@ -311,7 +330,7 @@ async def _measure_base(
 
 @dataclass(frozen=True, slots=True)
 class _InputRequest:
-    """Requests more inputs from the thread that calibrates.
+    """Requests more inputs, others each time, from the thread that calibrates.
 
     supplier: makes the inputs
     seed: seeds them
@@ -319,11 +338,13 @@ class _InputRequest:
 
     supplier: InputSupplier
     seed: str
+    _numbers: Iterator[int] = field(default_factory=count)
 
-    def make(self, count: int) -> list[bytes]:
+    def make(self, wanted: int) -> list[bytes]:
         from anyio import from_thread
 
-        return from_thread.run(self.supplier.make, f"{self.seed}/{count}", count)
+        seed = f"{self.seed}/{next(self._numbers)}"
+        return from_thread.run(self.supplier.make, seed, wanted)
 
 
 def find_check(stage: Stage, benchmark: Benchmark) -> Check:
