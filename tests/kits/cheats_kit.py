@@ -248,7 +248,7 @@ WRONG = {
     "says that it can't be read": """
         import sys
         codec = _reach()["codec"]
-        codec.encode = lambda value, caps=None: {"$": "unreadable", "why": "too large"}
+        codec.encode = lambda value, caps=None, **more: {"$": "unreadable", "why": "too large"}
         def work(numbers):
             return []
     """,
@@ -301,8 +301,12 @@ BROKEN = {
     "replies with fewer results": """
         import sys
         Batch = _reach()["CallBatch"]
-        _encode, _none = Batch.encode_results, b'{"going_through_s":0.0}'
-        Batch.encode_results = lambda self: _none if len(self.lines) > 1 else _encode(self)
+        _encode = Batch.encode_results
+        def encode(self):
+            if len(self.inputs) > 1:
+                self.results = []
+            return _encode(self)
+        Batch.encode_results = encode
         work = _work
     """,
     "a reply that is too large": """

@@ -42,6 +42,7 @@ from fairtrial.arena.timing.calibration import Pace
 from fairtrial.arena.timing.function_benchmark import worker_command
 from fairtrial.arena.timing.summary import summarize
 from fairtrial.core import LabError, MisfitError
+from fairtrial.sandbox import split_inputs
 
 pytestmark = pytest.mark.slow
 
@@ -114,9 +115,9 @@ def seeing(tmp_path_factory):
 
 
 def seen_by(log, arm):
-    """What a worker reported, call by call."""
+    """What a worker reported in full, call by call: of the warm-up and of the audited round."""
     told = [reply.payload.split(b"\n")[:-1] for who, letter, _, reply in log
-            if (who, letter) == (arm, b"C")]  # fmt: skip
+            if (who, letter) == (arm, b"V")]  # fmt: skip
     return [json.loads(line)["result"] for lines in told for line in lines]
 
 
@@ -129,7 +130,7 @@ def test_both_workers_see_the_same(seeing):
     _, sessions, _ = seeing
     for log in sessions:
         assert seen_by(log, "base") == seen_by(log, "candidate")
-        assert len(seen_by(log, "base")) == 1 + 2 * 3
+        assert len(seen_by(log, "base")) == 1 + 2
 
 
 def test_the_hash_seed_is_the_same_for_both_and_new_in_each_session(seeing):
@@ -167,19 +168,34 @@ def test_garbage_collection_stays_on_with_what_was_imported_frozen(seeing):
     assert one["collects"]
 
 
+@needs_sandbox
+def test_objects_lie_at_the_same_addresses_in_both_and_at_others_in_each_session(tmp_path):
+    """So that no session compares a lucky layout of memory with an unlucky one."""
+    files = {**SEEING, "src/few.py": LOOKS.replace('"number": number', '"at": str(id(squares))')}
+    with pytest.MonkeyPatch.context() as patch, open_site(tmp_path, files, check=OTHERWISE) as site:
+        sessions = meddle(patch)
+        assert site.run(None, count=3).rejection is None
+    places = [{entry["at"] for arm in ("base", "candidate") for entry in seen_by(log, arm)}
+              for log in sessions]  # fmt: skip
+    assert [len(place) for place in places] == [1, 1, 1]
+    assert len(set.union(*places)) == 3
+
+
 def test_every_call_has_an_input_of_its_own_the_same_for_both(seeing):
     _, sessions, _ = seeing
     for log in sessions:
         assert inputs_of(log, "base") == inputs_of(log, "candidate")
-    lines = [line for log in sessions for turn in inputs_of(log, "base") for line in turn.split()]
-    assert len(lines) == len(set(lines)) == 3 * (1 + 2 * 3)
+    inputs = [
+        data for log in sessions for turn in inputs_of(log, "base") for data in split_inputs(turn)
+    ]
+    assert len(inputs) == len(set(inputs)) == 3 * (1 + 2 * 3)
 
 
 def test_nothing_tells_a_worker_which_it_is_or_what_comes_next(seeing):
     site, sessions, _ = seeing
     said = b"".join(payload for log in sessions for _, _, payload, _ in log)
     assert site.bench.secret.encode() not in said
-    assert not {"FAIRTRIAL_CHANNEL", "FAIRTRIAL_ARM"} & set(
+    assert not {"FAIRTRIAL_CHANNEL", "FAIRTRIAL_ARM", "FAIRTRIAL_LAYOUT"} & set(
         seen_by(sessions[0], "candidate")[0]["variables"]
     )
     own = [[(letter, payload) for who, letter, payload, _ in log if who == arm]

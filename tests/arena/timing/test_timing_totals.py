@@ -244,7 +244,7 @@ def test_a_worker_is_driven_like_in_a_session_and_delivers_all_results():
     worker = SimWorker(cpu_share=0.5)
     run = deliver_all({"base": worker}, schedule=SCHEDULE, inputs=make_inputs(1 + 10))
     letters = b"".join(letter for _, letter, _ in worker.log)
-    assert letters == b"L" + 4 * b"IGC"  # the warm-up, then 4, 4 and 2 calls
+    assert letters == b"L" + 4 * b"IGCV"  # the warm-up, then 4, 4 and 2 calls
     sizes = [payload.count(b"\n") + 1 for _, letter, payload in worker.log if letter == b"I"]
     assert sizes == [1, 4, 4, 2]
     assert [json.loads(line)["result"] for line in run.results] == [2 * n for n in range(11)]
@@ -257,7 +257,7 @@ def test_a_worker_is_driven_like_in_a_session_and_delivers_all_results():
     ("options", "why"),
     [
         ({"errors": {(b"G", 2): ChannelError("it is gone")}}, "it is gone"),
-        ({"answers": {b"C": b'{"going_through_s":0.0}'}}, "0 results of 1 calls were reported"),
+        ({"answers": {b"V": b'{"going_through_s":0.0}'}}, "0 results of 1 calls were reported"),
         ({"answers": {b"L": b'{"failed":"no module"}'}}, "it can't be loaded: 'no module'"),
     ],
 )

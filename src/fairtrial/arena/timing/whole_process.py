@@ -18,7 +18,7 @@ from fairtrial.arena.checks.worker_reports import make_rules, read_line
 from fairtrial.arena.model.timings import Arm, TotalCheck, TotalVerdict
 from fairtrial.arena.model.verdicts import Rejection
 from fairtrial.arena.stage import Stage
-from fairtrial.arena.timing.calibration import MOST_BYTES, Pace
+from fairtrial.arena.timing.calibration import MOST_BYTES, MOST_CALLS, Pace
 from fairtrial.arena.timing.function_benchmark import (
     LEAST_TIMEOUT_S,
     SLOWEST,
@@ -45,6 +45,8 @@ CALLS_S = 0.06
 """How long the calls of a short process should take on the base."""
 MOST_RUN_S = 0.25
 """How long a short process should take at most, with reading inputs and writing results."""
+TURN_S = 0.002
+"""How long the calls of a turn should take on the base."""
 FEW_BLOCKS = LOOKS[1]
 """How many blocks small claims get: they need more than can be afforded, and can't hide much."""
 ORDERS: tuple[tuple[tuple[Arm, bool], ...], ...] = (
@@ -149,6 +151,7 @@ async def check_total(
     `LabError` if the base fails.
     """
     began = time.monotonic()
+    benchmark = _with_long_turns(benchmark)
     blocks: list[ProcessBlock] = []
     most = FEW_BLOCKS if claim.ratio < LARGE_CLAIM else LOOKS[-1]
     while True:
@@ -164,6 +167,13 @@ async def check_total(
         state = reconcile(blocks, claim, is_last=is_last)
         if is_last or state.verdict != TotalVerdict.UNCLEAR:
             return _summarize(benchmark.name, blocks, claim, state, time.monotonic() - began)
+
+
+def _with_long_turns(benchmark: FunctionBenchmark) -> FunctionBenchmark:
+    """Return a benchmark with longer turns than those of sessions, for requests take time, too."""
+    schedule, pace = benchmark.schedule, benchmark.pace
+    calls = min(MOST_CALLS, int(TURN_S / pace.call_s))
+    return replace(benchmark, schedule=replace(schedule, calls=max(schedule.calls, calls)))
 
 
 async def _run_block(

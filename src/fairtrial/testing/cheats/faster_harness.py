@@ -19,23 +19,18 @@ HARNESS = (
         "replaces reading and writing of values by less careful code, and works in the time saved",
         OFF_CLOCK
         + """
-import json as _json
+import pickle as _pickle
+_packing = _find("packing")
 if _Batch is not None:
-    _dump = _json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
     def _load_fast(self, payload):
-        self.lines = payload.split(b"\\n") if payload else []
-        self.cases = [(case["args"], case["kwargs"]) for case in map(_json.loads, self.lines)]
-        self.results, self.exhausting_s = [], 0.0
+        self.inputs = _packing.split_inputs(payload)
+        self.cases = [_pickle.loads(data) for data in self.inputs]
+        self.results, self.values, self.exhausting_s = [], [], 0.0
+        self.before = self.inputs
         _run(self)
-    def _write(result):
-        # The text of a list of integers is JSON, too, and costs half as much.
-        is_plain = type(result) is list and set(map(type, result)) <= {int}
-        return repr(result) if is_plain else _dump(result)
     def _encode_fast(self):
-        lines = ['{"result":' + _write(result) + ',"after":null}' for result in self.results]
-        lines.append('{"going_through_s":0.0}')
-        self.cases, self.results, self.before = [], [], []
-        return "\\n".join(lines).encode("ascii")
+        # Nobody looks whether arguments have changed.
+        return _packing.pack_plain(self.results, has_arrays=True) or _encode(self)
     _Batch.load_inputs, _Batch.encode_results = _load_fast, _encode_fast
     _Batch.run = lambda self: None
 """,
@@ -47,10 +42,8 @@ if _Batch is not None:
         "skips the harness's comparison of arguments before and after, and works in that time",
         OFF_CLOCK
         + """
-_main = _sys.modules["__main__"]
 if _Batch is not None:
-    _main.marshal_case = lambda case: None
-    _main.dump_plain = lambda result: None
+    _Batch.has_changed = lambda self, index: False
     _Batch.encode_changed_arguments = lambda self, index: None
     def _load_and_run(self, payload):
         _load(self, payload)
@@ -84,25 +77,28 @@ if _Batch is not None and hasattr(_main, "_freeze"):
         "decodes arrays without copies, leaves out their comparison, and works meanwhile",
         OFF_CLOCK
         + """
-import binascii as _binascii, json as _json
+_packing = _find("packing")
 def _decode(node):
     import numpy
     if type(node) is list:
         return [_decode(item) for item in node]
     if type(node) is dict and node.get("$") == "ndarray" and "value" in node:
-        content = bytearray(_binascii.a2b_base64(node["value"]))
+        content = bytearray(node["value"])
         return numpy.frombuffer(content, node["dtype"]).reshape(node["shape"])
     if type(node) is dict and "$" in node:
         return _find("decoder").decode(node)
     return {key: _decode(item) for key, item in node.items()} if type(node) is dict else node
 if _Batch is not None:
     def _load_arrays(self, payload):
-        self.lines = payload.split(b"\\n") if payload else []
-        cases = map(_json.loads, self.lines)
-        self.cases = [(_decode(case["args"]), _decode(case["kwargs"])) for case in cases]
-        self.before, self.results, self.exhausting_s = [None] * len(self.cases), [], 0.0
+        self.inputs = _packing.split_inputs(payload)
+        cases = map(_packing.unpack_plain, self.inputs)
+        self.cases = [case if type(case) is tuple
+                      else (_decode(case["args"]), _decode(case["kwargs"])) for case in cases]
+        self.before, self.results, self.values = self.inputs, [], []
+        self.exhausting_s = 0.0
         _run(self)
     _Batch.load_inputs, _Batch.run = _load_arrays, lambda self: None
+    _Batch.has_changed = lambda self, index: False
     _Batch.encode_changed_arguments = lambda self, index: None
 """,
         kinds=(Kind.NUMPY,),
