@@ -42,7 +42,7 @@ from fairtrial.arena.timing.calibration import Pace
 from fairtrial.arena.timing.function_benchmark import worker_command
 from fairtrial.arena.timing.summary import summarize
 from fairtrial.core import LabError, MisfitError
-from fairtrial.sandbox import split_inputs
+from fairtrial.sandbox import wire
 
 pytestmark = pytest.mark.slow
 
@@ -186,7 +186,10 @@ def test_every_call_has_an_input_of_its_own_the_same_for_both(seeing):
     for log in sessions:
         assert inputs_of(log, "base") == inputs_of(log, "candidate")
     inputs = [
-        data for log in sessions for turn in inputs_of(log, "base") for data in split_inputs(turn)
+        data
+        for log in sessions
+        for turn in inputs_of(log, "base")
+        for data in wire.split_inputs(turn)
     ]
     assert len(inputs) == len(set(inputs)) == 3 * (1 + 2 * 3)
 
