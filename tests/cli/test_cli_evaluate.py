@@ -649,6 +649,10 @@ def test_the_guides_json_is_what_is_printed(told):
         startup_extra_s=0.001,
         pays_after=2,
         serial_correlation=-0.1,
+        rounds=110,
+        sample_s=2.6e-4,
+        round_noise=0.05,
+        timed_share=0.3,
     )
     confirmed = TotalVerdict.CONFIRMED
     figures = (1.2e-4, 4.1e-4, 2.9e-4, 4.0e-4, 2.8e-4, 0.98, 0.9, 1.06, 0.99)

@@ -289,7 +289,8 @@ def test_samples_alone_give_the_same_verdict_again(pairs):
     again = summarize(list(zip(table[::2], table[1::2], strict=True)), **RULES)
     assert (again.verdict, again.estimate) == (found.verdict, found.estimate)
     assert (again.adopt, again.vetoes) == (found.adopt, found.vetoes)
-    assert again.timings == found.timings
+    # Only how long sessions took isn't in the table.
+    assert again.timings == tuple(replace(timing, timed_share=None) for timing in found.timings)
 
 
 @given(logs)

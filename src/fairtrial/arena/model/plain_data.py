@@ -45,6 +45,10 @@ def measured_as_dict(measured: Measurement | None) -> dict[str, Any]:
                 "startup_extra_s": timing.startup_extra_s,
                 "pays_after": timing.pays_after,
                 "serial_correlation": timing.serial_correlation,
+                "rounds": timing.rounds,
+                "sample_s": timing.sample_s,
+                "round_noise": timing.round_noise,
+                "timed_share": timing.timed_share,
             }
             for timing in measured.timings
         ],

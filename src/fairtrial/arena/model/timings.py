@@ -212,6 +212,11 @@ class Timing:
         longer, or never made up for
     serial_correlation: the lag-1 autocorrelation of the sessions, by the von Neumann ratio
     mentioned: the figures that vetoes and notes are about, so that remarks don't repeat them
+    rounds: the number of rounds of a session that count
+    sample_s: how long a sample of the base takes
+    round_noise: what the logarithms of the ratios of rounds vary by within a session: a standard
+        deviation, by the quartiles; None with fewer than four rounds
+    timed_share: the share of the sessions' time that was spent in samples
     """
 
     benchmark: str
@@ -232,6 +237,10 @@ class Timing:
     pays_after: int | None = None
     serial_correlation: float | None = None
     mentioned: tuple[TimingTopic, ...] = ()
+    rounds: int = 0
+    sample_s: float = 0.0
+    round_noise: float | None = None
+    timed_share: float | None = None
 
     @property
     def base_text(self) -> str:

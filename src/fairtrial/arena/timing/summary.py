@@ -37,9 +37,11 @@ from fairtrial.arena.timing.stats.sequential import Claim, SessionLook, adopt
 from fairtrial.arena.timing.stats.session_ratio import (
     mean_ratio,
     net_rounds,
+    round_noise,
     seconds_per_call,
     session_cpu_ratio,
     session_ratio,
+    timed_share,
 )
 from fairtrial.arena.timing.stats.totals import tail_ratio, total_ratio
 
@@ -150,6 +152,10 @@ def _time(sessions: Sequence[Session], alpha: float, min_effect: float, limit: f
         startup_extra_s=extra_s,
         pays_after=pays_after(extra_s, base_s, estimate),
         serial_correlation=serial_correlation(statistics),
+        rounds=len(rounds[0]),
+        sample_s=median(sample.wall_s for sample in samples if sample.arm == "base"),
+        round_noise=round_noise(rounds),
+        timed_share=timed_share(sessions),
         mentioned=(TimingTopic.CPU_TIME,) if mentions_cpu_time else (),
     )
 

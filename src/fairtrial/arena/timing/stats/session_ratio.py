@@ -11,12 +11,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from statistics import fmean, median
+from statistics import fmean, median, quantiles
 
-from fairtrial.arena.model.timings import Arm, Sample
+from fairtrial.arena.model.timings import Arm, Sample, Session
 
 LEAST_SHARE = 0.02
 """The share of a sample that remains at least when the time of an empty one is subtracted."""
+FEWEST_FOR_NOISE = 4
+"""The fewest rounds whose quartiles say something."""
+QUARTILES_APART = 1.349
+"""How many standard deviations the quartiles of normal values are apart."""
 
 
 def session_statistic(base_s: Sequence[float], candidate_s: Sequence[float]) -> float:
@@ -59,6 +63,33 @@ def seconds_per_call(samples: Sequence[Sample], arm: Arm) -> float:
     if not kept:
         return math.nan
     return median(_net(sample.wall_s, empty_s) / sample.calls for sample in kept)
+
+
+def round_noise(sessions: Sequence[Sequence[tuple[float, float]]]) -> float | None:
+    """Return what log(candidate/base) varies by over the rounds of a session.
+
+    It is the median over sessions of a standard deviation by the quartiles, to which a few
+    interrupted rounds add nothing. None with fewer than four rounds.
+
+    sessions: seconds of base and candidate in each round
+    """
+    spreads = []
+    for rounds in sessions:
+        if len(rounds) >= FEWEST_FOR_NOISE:
+            low, _, high = quantiles([math.log(new / old) for old, new in rounds], n=4)
+            spreads.append((high - low) / QUARTILES_APART)
+    return median(spreads) if spreads else None
+
+
+def timed_share(sessions: Sequence[Session]) -> float | None:
+    """Return the share of the sessions' time that was spent in samples; None if it isn't known."""
+    total_s = sum(session.seconds for session in sessions)
+    if not total_s > 0:
+        return None
+    timed_s = sum(
+        sample.wall_s for session in sessions for sample in session.samples if sample.calls
+    )
+    return min(timed_s / total_s, 1.0)
 
 
 def mean_ratio(ratios: Sequence[float]) -> float:
