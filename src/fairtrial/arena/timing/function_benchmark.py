@@ -312,13 +312,19 @@ async def _measure_base(
     benchmark: Benchmark, supplier: InputSupplier, setup: TimingSetup, job: bytes, budget_s: float
 ) -> Pace:
     """Time the base in a fresh process."""
-    began = time.monotonic()
     seed = f"{setup.seed}/{benchmark.name}/{CALIBRATION}"
     inputs = await supplier.make(seed, 1)
+    began = time.monotonic()
     make = partial(
         worker_command, cores=setup.cores, hash_seed=1, timeout_s=max(budget_s, LEAST_TIMEOUT_S)
     )
-    work = partial(calibrate, job=job, first=inputs, more=_InputRequest(supplier, seed).make)
+    more = _InputRequest(supplier, seed).make
+
+    def work(channels: Mapping[Arm, WorkerChannel]) -> Pace:
+        started = time.monotonic()
+        pace = calibrate(channels, job=job, first=inputs, more=more)
+        return replace(pace, lasted_s=time.monotonic() - started)  # with making inputs
+
     stages: dict[Arm, Stage] = {"base": setup.base}
     outcome = await run_workers(stages, make, work, away_from=setup.cores)
     if outcome.result is None:
