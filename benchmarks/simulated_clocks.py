@@ -11,6 +11,7 @@ Exit code 1 if a figure misses its goal.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -69,6 +70,10 @@ GOALS: dict[tuple[str, float], float] = {
     ("sessions", 1.10): 6.5,
     ("sessions", 1.0): 24.0,
 }
+RECORDED = Path(__file__).resolve().parent / "recorded" / "record.jsonl"
+"""Sessions of equal code on a real machine, by `timing.py --only record`."""
+RECORDED_BLOCK = 12
+"""How many successive sessions are drawn together."""
 AUTOCORRELATED = {0.0: 0.05, 0.2: 0.055, 0.4: 0.055, 0.6: 0.06, 0.8: 0.15}
 """The most false claims by the autocorrelation of sessions, with the minimum effect of 2 %."""
 
@@ -134,6 +139,32 @@ class Study:
         heads = ["noise", *PERCENTS, 'most "slower"', "least coverage at stopping"]
         print_table(heads, [*rows, [*goals, "", f"≥ {1 - alpha:.0%}"]])
 
+    def tell_recorded(self, runs: int) -> None:
+        """Sessions that were taken on a real machine, drawn again: errors and power."""
+        rows = []
+        for index, line in enumerate(RECORDED.read_text().splitlines()):
+            entry = json.loads(line)
+            name = f"{entry['workload']}, load {entry['load_before']:g}"
+            drawn = draw_recorded(entry["values"], runs, SEED + index)
+            equal = judge(drawn, 1.0, alpha=0.05, min_effect=MIN_EFFECT)
+            alone = judge(drawn, 1.0, alpha=0.05, min_effect=0.0)
+            for rate in (equal.false, alone.false):
+                self.check(f"false positives, {name}", rate, most=GOALS["false positives", 0.05])
+            mean_s = float(np.mean(entry["session_s"]))
+            row = [name, f"{len(entry['values'])} of {mean_s:.2f} s", percent(equal.spread, 2)]
+            row += [percent(equal.false, 2), percent(alone.false, 2)]
+            row.append(f"{cut(equal.equivalent)} / {equal.mean_sessions * mean_s:.1f}")
+            for ratio in RATIOS[:3]:
+                found = judge(drawn, ratio, alpha=0.05, min_effect=MIN_EFFECT)
+                row.append(f"{cut(found.faster)} / {found.mean_sessions * mean_s:.1f}")
+            rows.append(row)
+        print(
+            f"### Recorded sessions, drawn in blocks of {RECORDED_BLOCK}, alpha 0.05: "
+            '% "equivalent" or "faster" / mean seconds\n'
+        )
+        heads = ["workload", "sessions", "spread", "false positives", "differences alone", "equal"]
+        print_table([*heads, *PERCENTS[:3]], rows)
+
     def tell_slower(self, drawn: Drawn) -> None:
         """Slower code is found as faster code is."""
         rows = []
@@ -185,6 +216,18 @@ class Study:
         print_table(heads, [*rows, ["**goal**", "2%", "0.05", *goals]])
 
 
+def draw_recorded(values: Sequence[float], runs: int, seed: int) -> np.ndarray:
+    """Draw comparisons from recorded sessions of equal code, in blocks that keep their order.
+
+    Their mean, which is 0 but for chance, is taken off.
+    """
+    sessions = np.asarray(values) - np.mean(values)
+    blocks = -(-LOOKS[-1] // RECORDED_BLOCK)
+    starts = np.random.default_rng(seed).integers(0, len(sessions), (runs, blocks, 1))
+    places = (starts + np.arange(RECORDED_BLOCK)) % len(sessions)
+    return sessions[places.reshape(runs, -1)[:, : LOOKS[-1]]]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=20_000, help="for each noise model")
@@ -201,6 +244,7 @@ def main() -> int:
     study.tell_anytime(drawn)
     study.tell_autocorrelated(runs)
     tell_dependent(runs)
+    study.tell_recorded(runs)
     tell_budgets(runs)
     tell_spreads(min(runs, FOR_COMPARISON))
     tell_others(min(runs, FOR_COMPARISON))

@@ -1,12 +1,13 @@
 """The clock on a live machine: equal code, known effects, peers, a race, the cost of a session.
 
-    python benchmarks/timing.py --only aa|effects|peers|race|session [--quick] [--output FOLDER]
+    python benchmarks/timing.py --only aa|effects|peers|race|session|record [--quick] [--output DIR]
 
 - aa: the built-in workloads against themselves, 102 comparisons: what is claimed, after how long
 - effects: candidates that are 2, 3 and 5 % faster by construction, on three workloads
 - peers: the same pairs with pyperf and pytest-benchmark, by turns (`timing_peers.py`)
 - race: the best of 16 candidates, against timing each with all its sessions (`timing_race.py`)
 - session: what a session takes, in a sandbox and without, against starting two interpreters
+- record: sessions of equal code one after the other, which `statistics.py` draws from
 
 Results are appended to FOLDER/PART.jsonl as they come. A run that was interrupted goes on from
 there when it is started again; `--fresh` begins anew; `--tell` only prints what there is. `--quick`
@@ -44,7 +45,9 @@ import timing_race
 from fairtrial.arena import Measurement, builtin_problem, check_clock
 from fairtrial.arena.timing.bench import choose_cores
 from fairtrial.arena.timing.decision import measure
+from fairtrial.arena.timing.stats.autocorrelation import serial_correlation
 from fairtrial.arena.timing.stats.detectable_effect import spread
+from fairtrial.arena.timing.stats.session_ratio import timed_share
 from timing_kit import (
     BASE_PIECES,
     PIECES,
@@ -258,6 +261,44 @@ def tell_session(ledger: Ledger) -> None:
     tell_table("Seconds per session (medians)", head, body)
 
 
+# -- sessions as they come --
+
+
+async def run_record(given: Given) -> None:
+    """Sessions of equal code one after the other, for `simulated_clocks.py` to draw from."""
+    wanted = given.count(60, 6)
+    for workload in given.workloads:
+        before, label = load(), f"record/{time.monotonic_ns()}"
+        async with open_builtin(workload, plain=False) as bench:
+            batch = await bench.run(None, label, 0, wanted, math.inf)
+        sessions = [session for (session,) in batch.replicates]
+        row = {"workload": workload, "load_before": before, "values": values_of(sessions)}
+        row["session_s"] = [round(session.seconds, 4) for session in sessions]
+        row["values"] = [round(value, 6) for value in row["values"]]
+        row["timed_share"] = timed_share(sessions)
+        given.ledger.add(row)
+        tell_progress(f"{workload}: {len(sessions)} sessions")
+
+
+def tell_record(ledger: Ledger) -> None:
+    body = [
+        (
+            row["workload"],
+            len(row["values"]),
+            f"{spread(row['values']):.2%}",
+            f"{serial_correlation(row['values']) or 0.0:+.2f}",
+            f"{statistics.fmean(row['session_s']):.2f}",
+            f"{row['timed_share']:.0%}",
+            tell_load([row]),
+        )
+        for row in ledger.rows()
+    ]
+    head = ("workload", "sessions", "spread (goal: 1.5 %)", "autocorrelation", "s per session")
+    tell_table(
+        "Sessions of equal code", (*head, "in samples (goal: 50 %)", "load before / after"), body
+    )
+
+
 Run = Callable[[Given], Awaitable[None]]
 PARTS: dict[str, tuple[Run, Callable[[Ledger], None]]] = {
     "aa": (run_aa, tell_aa),
@@ -265,6 +306,7 @@ PARTS: dict[str, tuple[Run, Callable[[Ledger], None]]] = {
     "peers": (timing_peers.run, timing_peers.tell),
     "race": (timing_race.run, timing_race.tell),
     "session": (run_session, tell_session),
+    "record": (run_record, tell_record),
 }
 
 
