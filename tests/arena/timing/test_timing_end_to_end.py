@@ -168,19 +168,6 @@ def test_garbage_collection_stays_on_with_what_was_imported_frozen(seeing):
     assert one["collects"]
 
 
-@needs_sandbox
-def test_objects_lie_at_the_same_addresses_in_both_and_at_others_in_each_session(tmp_path):
-    """So that no session compares a lucky layout of memory with an unlucky one."""
-    files = {**SEEING, "src/few.py": LOOKS.replace('"number": number', '"at": str(id(squares))')}
-    with pytest.MonkeyPatch.context() as patch, open_site(tmp_path, files, check=OTHERWISE) as site:
-        sessions = meddle(patch)
-        assert site.run(None, count=3).rejection is None
-    places = [{entry["at"] for arm in ("base", "candidate") for entry in seen_by(log, arm)}
-              for log in sessions]  # fmt: skip
-    assert [len(place) for place in places] == [1, 1, 1]
-    assert len(set.union(*places)) == 3
-
-
 def test_every_call_has_an_input_of_its_own_the_same_for_both(seeing):
     _, sessions, _ = seeing
     for log in sessions:
@@ -447,3 +434,16 @@ def test_the_base_against_itself_gives_sessions_like_any_other(seeing):
     assert batch.rejection is None
     stopped = site.call(site.bench.run, few_changes(LOOKS + "#"), "short", 0, 9, 0.0)
     assert len(stopped.replicates) == 1  # what a budget doesn't hold is not taken
+
+
+@needs_sandbox
+def test_objects_lie_at_the_same_addresses_in_both_and_at_others_in_each_session(tmp_path):
+    """So that no session compares a lucky layout of memory with an unlucky one."""
+    files = {**SEEING, "src/few.py": LOOKS.replace('"number": number', '"at": str(id(squares))')}
+    with pytest.MonkeyPatch.context() as patch, open_site(tmp_path, files, check=OTHERWISE) as site:
+        sessions = meddle(patch)
+        assert site.run(None, count=3).rejection is None
+    places = [{entry["at"] for arm in ("base", "candidate") for entry in seen_by(log, arm)}
+              for log in sessions]  # fmt: skip
+    assert [len(place) for place in places] == [1, 1, 1]
+    assert len(set.union(*places)) == 3

@@ -251,10 +251,10 @@ def take_turns(
     audited = rng.sample(range(schedule.rounds), min(AUDITED, schedule.rounds))
     digests = {arm: arms[arm].take_turn(warm_up)[1] for arm in order}
     differing = _compare(0, arms, warm_up, differ)
-    samples = [
-        Sample(-1, 0, "base", 0, *arms["base"].take_empty_turn(), is_kept=False)
-        for _ in range(EMPTY_TURNS)
-    ]
+    samples = []
+    for _ in range(EMPTY_TURNS):  # by both, so that both have the same history
+        empty = {arm: arms[arm].take_empty_turn() for arm in order}
+        samples.append(Sample(-1, 0, "base", 0, *empty["base"], is_kept=False))
     for number in range(schedule.rounds):
         if differing is not None:
             break
