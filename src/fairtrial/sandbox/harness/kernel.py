@@ -42,9 +42,9 @@ def fix_addresses() -> None:
     Does nothing where that isn't possible: then addresses are random as always.
     """
     if IS_LINUX:
-        current = libc.personality(ctypes.c_ulong(_QUERY_PERSONALITY))
+        current = libc.personality(c_ulong(_QUERY_PERSONALITY))
         if current >= 0:
-            libc.personality(ctypes.c_ulong(current | _ADDR_NO_RANDOMIZE))
+            libc.personality(c_ulong(current | _ADDR_NO_RANDOMIZE))
 
 
 def become_subreaper() -> None:
