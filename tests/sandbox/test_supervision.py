@@ -125,8 +125,10 @@ def test_a_forked_process_that_holds_our_pipes_does_not_hang_us(runner, monkeypa
         return real(*arguments, **options)
 
     monkeypatch.setattr(subprocess, "Popen", fork_first)
+    began = time.monotonic()
     try:
         assert runner.get_output("print('done')") == "done\n"
+        assert time.monotonic() - began < 60  # it is overdue, and cancelled, after minutes
     finally:
         os.write(write, b"!")
         os.waitpid(forked[0], 0)

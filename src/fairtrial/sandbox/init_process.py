@@ -241,8 +241,7 @@ class _InitRun:
             descriptor for descriptor, sink in self.sinks.items() if sink is self.report
         )
         read_available(descriptor, self.report)
-        if "ending" not in self.read_report():
-            await read_until_eof(descriptor, self.report)
+        await read_until_eof(descriptor, self.report, lambda: "ending" in self.read_report())
         if "ending" not in self.read_report() and self.process is None:
             # It was killed: its descriptors are closed before its descendants have ended.
             with anyio.move_on_after(_END_TIMEOUT_S):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Callable
 from contextlib import suppress
 
 from fairtrial.sandbox.captured_output import OutputHead, OutputHeadAndTail
@@ -11,11 +12,18 @@ from fairtrial.sandbox.captured_output import OutputHead, OutputHeadAndTail
 _CHUNK = 1 << 16
 
 
-async def read_until_eof(descriptor: int, sink: OutputHeadAndTail | OutputHead) -> None:
-    """Read a non-blocking descriptor until end-of-file, and pass the data to a sink."""
+async def read_until_eof(
+    descriptor: int,
+    sink: OutputHeadAndTail | OutputHead,
+    is_complete: Callable[[], bool] = lambda: False,
+) -> None:
+    """Read a non-blocking descriptor until end-of-file, and pass the data to a sink.
+
+    is_complete: tells that nothing more will come, though another process may hold the other end
+    """
     import anyio
 
-    while True:
+    while not is_complete():
         await anyio.wait_readable(descriptor)
         with suppress(BlockingIOError):
             data = os.read(descriptor, _CHUNK)
