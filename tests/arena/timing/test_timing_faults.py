@@ -45,6 +45,7 @@ from fairtrial.arena import (
 from fairtrial.arena.timing import workers as channels
 from fairtrial.arena.timing.decision import DecisionRules, measure, race
 from fairtrial.arena.timing.function_benchmark import FunctionBenchmark
+from fairtrial.arena.timing.session import EMPTY_TURNS
 from fairtrial.arena.timing.worker_channel import WorkerChannel
 from fairtrial.core import LabError, StudyError
 from fairtrial.sandbox import HostLock, Limits
@@ -180,8 +181,8 @@ def test_a_base_that_dies_once_costs_one_candidate_its_verdict_and_no_other(site
 
 def test_a_candidate_that_hangs_in_a_timed_call_is_out(site, monkeypatch):
     monkeypatch.setattr(channels, "LEAVE_S", 0.1)
-    # Its fourth call is the first of the third turn: nobody else is hurried.
-    meddle(monkeypatch, at=(b"G", 2), within_s=0.5)
+    # Its fourth call is the first of the third turn with calls: nobody else is hurried.
+    meddle(monkeypatch, at=(b"G", 2 + EMPTY_TURNS), within_s=0.5)
     rejection = site.run(LATER.format(deed="import time; time.sleep(1000)")).rejection
     assert rejection.reason == Reason.TIMEOUT
     assert "no reply within 0.5 s" in rejection.message

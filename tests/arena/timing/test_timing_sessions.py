@@ -220,14 +220,19 @@ def test_late_work_of_the_first_turns_alone_does_not_count():
 
 def test_start_up_is_the_interpreter_s_cpu_time_and_loading():
     _, channels = make_pair(load_s=1.0, boot_s=0.5)
-    assert take(channels).startup_s == Pair(0.125 + 0.25, 0.5 + 1.0)
+    assert take(channels).startup_s == near(0.125 + 0.25, 0.5 + 1.0)
+
+
+def near(base, candidate):
+    """Figures of both, but for the little that empty turns take."""
+    return Pair(pytest.approx(base, abs=1e-3), pytest.approx(candidate, abs=1e-3))
 
 
 def test_what_is_done_once_belongs_to_start_up():
     """In the first call of all: no kept sample shows it, and no median."""
     _, channels = make_pair({"call_s": 1.0}, call_s=1.0, cold=1)
     startup = take(channels).startup_s
-    assert startup.base == pytest.approx(0.375)
+    assert startup.base == pytest.approx(0.375, abs=1e-3)
     usual_s = SCHEDULE.calls * 1.0
     once_s = 10.0 + SCHEDULE.rounds * usual_s - 1.1 * (1 + SCHEDULE.rounds) * usual_s
     assert startup.candidate == pytest.approx(0.375 + once_s, rel=1e-3)
@@ -385,7 +390,7 @@ def test_a_session_has_all_that_its_turns_gave(monkeypatch):
     session = time_session(monkeypatch, channels, number=7)
     assert (session.benchmark, session.number, session.rejection) == ("b", 7, None)
     assert len(session.samples) == EMPTY_TURNS + 2 * SCHEDULE.rounds
-    assert session.startup_s == Pair(0.375, 1.125)
+    assert session.startup_s == near(0.375, 1.125)
     assert session.outside_s.candidate - session.outside_s.base == pytest.approx(0.5)
     assert session.materializing == Pair(0.0, 0.0)
 

@@ -179,7 +179,7 @@ class _ArmState:
         ready, called = self.ask(b"I"), self.ask(b"G")
         if self.counts_all:
             called = _join(ready, called, self.ask(b"C"))
-        self._rest()
+        self.startup_s += self._rest() or 0.0  # or a candidate could work in these turns for free
         return called.wall_s, called.cpu_s
 
     def settling_s(self, skipped: int) -> float:
