@@ -32,6 +32,12 @@ from fairtrial.study.model.runs import (
     RunStatus,
 )
 from fairtrial.study.problems.hooks import ProblemHooks
+from fairtrial.study.problems.run_copies import (
+    copy_condition,
+    copy_problem,
+    copy_spec,
+    copy_value,
+)
 from fairtrial.study.problems.scoring import Row, read_verdict
 from fairtrial.study.protocols import Problem, Send
 from fairtrial.study.runner.bindings import Bindings
@@ -63,8 +69,11 @@ _NO_METADATA = dict.fromkeys(("problem_family", *METADATA_COLUMNS))
 
 
 def evaluate_output(problem: Problem, output: Mapping[str, Any]) -> list[Row]:
-    """Return a problem's verdict on an output, as rows of evaluations."""
-    return read_verdict(resolve(problem.evaluate(output)))
+    """Return a problem's verdict on an output, as rows of evaluations.
+
+    The evaluator gets a copy of the output: what it changes there is not stored.
+    """
+    return read_verdict(resolve(problem.evaluate(copy_value(output))))
 
 
 def evaluate_rescored(problem: ProblemHooks, result: RunResult) -> list[Row]:
@@ -208,7 +217,8 @@ class StudyWork:
             if self._bindings.condition_runner is None:
                 self._run_agent(run, assignment)
             else:
-                output = resolve(self._bindings.condition_runner(spec, condition))
+                given = copy_spec(spec), copy_condition(condition)
+                output = resolve(self._bindings.condition_runner(*given))
                 run.add_output(read_output(output))
         except KeyboardInterrupt:
             run.close()
@@ -249,7 +259,9 @@ class StudyWork:
         call = self._bindings.agents[spec.agent_spec_ref]
         emit_progress = self._emit_progress if os.getpid() == self._process else events.ignore_event
         given = run.events, run.workspace, run.journal, emit_progress
-        task = Task(problem, assignment.condition, spec, *given)
+        # Copies, so that what the agent changes there is seen by no other run and in no table.
+        condition = copy_condition(assignment.condition)
+        task = Task(copy_problem(problem), condition, copy_spec(spec), *given)
         run.add_output(read_output(resolve(call(task))))
         if run.failure_kind is None and run.outputs is not None:
             run.is_evaluating = True
