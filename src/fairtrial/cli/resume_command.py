@@ -12,7 +12,12 @@ from fairtrial.study import Study, ledger, runner
 
 def executor_options(settings: runner.RunSettings) -> list[str]:
     """Return executor and parallelism as command-line options, where the settings have them."""
-    given = {"--executor": settings.executor, "--parallel": settings.parallelism}
+    executor = settings.executor
+    given = {
+        "--executor": getattr(executor, "name", executor),
+        "--address": getattr(executor, "address", None),
+        "--parallel": settings.parallelism,
+    }
     return [f"{name} {value}" for name, value in given.items() if value is not None]
 
 

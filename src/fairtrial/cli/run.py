@@ -20,8 +20,8 @@ from fairtrial.cli.output import (
 )
 from fairtrial.cli.resume_command import executor_options
 from fairtrial.cli.run_summary import print_outcome
-from fairtrial.core import StudyError, events
-from fairtrial.study import LookFinished, Study, files, ledger, report, runner
+from fairtrial.core import StudyError, events, plugins
+from fairtrial.study import LookFinished, Study, executors, files, ledger, report, runner
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,7 @@ class RunOptions:
 
     parallel: int | None
     executor: str | None
+    address: str | None
     sqlite: bool
     parquet: bool
     progress: bool | None
@@ -42,7 +43,7 @@ class RunOptions:
         """Return the settings of a session with these options."""
         return runner.RunSettings(
             parallelism=self.parallel,
-            executor=self.executor,
+            executor=self._choose_executor(),
             include_sqlite=self.sqlite,
             include_parquet=self.parquet,
             only=self.only,
@@ -51,6 +52,14 @@ class RunOptions:
             notify=lambda notice: warn([notice]),
             on_event=print_look,
         )
+
+    def _choose_executor(self) -> str | executors.Executor | None:
+        if self.address is None:
+            return self.executor
+        if self.executor not in (None, "ray"):
+            raise click.UsageError("--address goes with --executor ray")
+        executor: executors.Executor = plugins.load("executors", "ray")(address=self.address)
+        return executor
 
     def _progress_mode(self) -> Literal["bar", "lines", "none"]:
         if self.progress is False:
@@ -69,7 +78,10 @@ _SHARED = [
         "--parallel", type=int, metavar="N", help="Number of runs at once; default: the study's."
     ),
     click.option(
-        "--executor", metavar="NAME", help="How to execute runs: serial, processes, threads."
+        "--executor", metavar="NAME", help="How to execute runs: serial, processes, threads, ray."
+    ),
+    click.option(
+        "--address", metavar="ADDRESS", help="Ray cluster to run on: auto, or HOST:PORT."
     ),
     click.option("--sqlite", is_flag=True, help="Also write study.sqlite."),
     click.option("--parquet", is_flag=True, help="Also write Parquet files."),

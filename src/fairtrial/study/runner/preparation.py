@@ -210,11 +210,18 @@ def choose_executor(
     elif study.run_budget.timeout_s is not None and getattr(chosen, "name", chosen) == "serial":
         chosen, slots = "processes", 1
     if not isinstance(chosen, str):
-        return chosen, slots
+        return chosen, _default_slots(chosen, study, settings) or slots
     try:
         executor_class = plugins.load("executors", chosen)
     except StudyError as error:
         mistakes.extend(replace(mistake, path=("executor",)) for mistake in error.mistakes)
         return None, 1
     executor: Executor = build_record(executor_class, {}, ("executor",), mistakes)
-    return executor, 1 if chosen == "serial" else slots
+    return executor, 1 if chosen == "serial" else _default_slots(executor, study, settings) or slots
+
+
+def _default_slots(executor: Executor, study: Study, settings: RunSettings) -> int | None:
+    """Return how many slots an executor takes by default, if neither study nor settings say."""
+    if settings.parallelism is not None or study.run_budget.parallelism > 1:
+        return None
+    return getattr(executor, "default_slots", None)

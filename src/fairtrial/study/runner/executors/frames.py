@@ -15,7 +15,14 @@ from operator import attrgetter
 
 from fairtrial.core import Mistake, StudyError
 from fairtrial.study.model.conditions import Condition
-from fairtrial.study.model.runs import Assignment, FailureKind, Outcome, RunSpec, RunStatus
+from fairtrial.study.model.runs import (
+    Assignment,
+    FailureKind,
+    Finished,
+    Outcome,
+    RunSpec,
+    RunStatus,
+)
 
 READY, EVENT, DONE, ENTRY = 1, 2, 3, 4
 """Kinds of frames: worker ready, event, outcome, journal entry."""
@@ -98,7 +105,7 @@ def make_frame(kind: int, content: bytes = b"") -> bytes:
     return _HEAD.pack(_MAGIC, kind, len(content)) + content
 
 
-def dump_outcome(assignment: Assignment, outcome: Outcome) -> bytes:
+def dump_outcome(assignment: Assignment | Finished, outcome: Outcome) -> bytes:
     """Return an outcome as the content of a `DONE` frame."""
     head = _DONE.pack(
         assignment.execution_index,

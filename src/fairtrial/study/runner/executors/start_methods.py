@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from fairtrial.study.protocols import Work
 from fairtrial.study.runner.executors.frames import make_request
@@ -66,8 +66,11 @@ def blocked_signals() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def spawn_worker(pickled: PickledWork) -> WorkerProcess:
-    """Return a worker in a new interpreter."""
+def spawn_worker(
+    pickled: PickledWork, environment: Mapping[str, str] | None = None, folder: str | None = None
+) -> WorkerProcess:
+    """Return a worker in a new interpreter; by default with this process's environment and folder.
+    """
     pipes = Pipes()
     optimization = ["-" + "O" * sys.flags.optimize] if sys.flags.optimize else []
     path = json.dumps(pickled.path, default=str)
@@ -80,6 +83,8 @@ def spawn_worker(pickled: PickledWork) -> WorkerProcess:
             stderr=pipes.stderr_in,
             pass_fds=(pipes.request_out, pipes.reply_in),
             start_new_session=True,
+            env=environment,
+            cwd=folder,
         )
     except OSError:
         pipes.close()

@@ -12,7 +12,15 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 
 from fairtrial.core import LabError
-from fairtrial.study.model.runs import Emitted, FailureKind, Finished, Noted, Outcome, Report
+from fairtrial.study.model.runs import (
+    Assignment,
+    Emitted,
+    FailureKind,
+    Finished,
+    Noted,
+    Outcome,
+    Report,
+)
 from fairtrial.study.protocols import Work
 from fairtrial.study.runner.executors.assignment_source import AssignmentSource
 from fairtrial.study.runner.executors.dispatcher import Dispatcher
@@ -87,7 +95,7 @@ class WorkerPool(Dispatcher):
             assignment = self._source.take()
             if assignment is None:
                 return
-            content = dump_assignment(assignment)
+            content = self._dump(assignment)
             worker = self._idle.pop() if self._idle else self._start_worker()
             if worker is None:
                 self._source.give_back(assignment)
@@ -96,6 +104,10 @@ class WorkerPool(Dispatcher):
             self._busy += 1
             self._next_check = min(self._next_check, worker.deadline)
             self._write_requests(worker)
+
+    def _dump(self, assignment: Assignment) -> bytes:
+        """Return an assignment as the content of a request."""
+        return dump_assignment(assignment)
 
     def _write_requests(self, worker: WorkerProcess) -> None:
         """Write as much as the pipe takes; the selector signals when it takes the rest."""

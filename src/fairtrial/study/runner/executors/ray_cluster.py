@@ -1,0 +1,126 @@
+"""The connection to a Ray cluster: starting or joining it, starting actors, waiting for answers."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from fairtrial.core import LabError
+from fairtrial.study.runner.executors.pickling import PickledWork
+from fairtrial.study.runner.executors.ray_worker import RayWorker
+
+OBJECT_STORE_BYTES = 200 * 1024**2
+"""The memory for objects of a cluster that is started here: it holds the pickled work only."""
+
+
+class RayCluster:
+    """A connection to a cluster.
+
+    address: where it is: `auto` or `host:port`; None for one that is started here, and ended
+    window: how many assignments may be under way
+    cpus: how many runs at once a cluster that is started here has room for; None for all cores
+    """
+
+    def __init__(self, address: str | None, window: int, cpus: int | None = None) -> None:
+        ray = _import_ray()
+        self._ray = ray
+        self.errors: type[Exception] = ray.exceptions.RayError
+        self.window = window
+        self._is_own = not ray.is_initialized()
+        if self._is_own:
+            self._connect(address, cpus)
+        self._actor_class = ray.remote(
+            num_cpus=1,
+            max_restarts=0,
+            max_task_retries=0,
+            concurrency_groups={"control": 1},
+        )(_make_actor_class(ray))
+        self._arguments: tuple[Any, ...] = ()
+
+    def _connect(self, address: str | None, cpus: int | None) -> None:
+        ray = self._ray
+        settings: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
+        if address is None:
+            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+            cores = os.cpu_count() or 1
+            settings |= {
+                "num_cpus": cores if cpus is None else max(cpus, cores),
+                "include_dashboard": False,
+                "object_store_memory": OBJECT_STORE_BYTES,
+            }
+        # Ray handles SIGTERM in its own way; here the study does.
+        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            ray.init(address=address or "local", **settings)
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            where = "no local Ray cluster starts" if address is None else f"no Ray at {address}"
+            raise LabError(f"{where}: {' '.join(str(error).split())}") from error
+        finally:
+            for number, handler in before.items():
+                with suppress(ValueError):  # not in the main thread
+                    signal.signal(number, handler)
+
+    def close(self) -> None:
+        """Leave the cluster, unless this process had joined it before; end it if it is our own."""
+        self._arguments = ()
+        if self._is_own:
+            self._ray.shutdown()
+
+    def load(self, pickled: PickledWork, environment: Mapping[str, str], folder: str) -> None:
+        """Make the work available to all nodes; it reaches each node once."""
+        self._arguments = (self._ray.put(pickled), dict(environment), folder)
+
+    def start_worker(self) -> tuple[Any, Any]:
+        """Start an actor as soon as there is room; returns it, and the reference to its facts."""
+        actor = self._actor_class.remote(*self._arguments)
+        return actor, actor.describe.remote()
+
+    def capacity(self) -> int:
+        """Return how many workers there would be room for if nobody else used the cluster."""
+        nodes = self._ray.nodes()
+        return sum(int(node["Resources"].get("CPU", 0)) for node in nodes if node["Alive"])
+
+    def wait(self, answers: Sequence[Any], wait_s: float, count: int) -> list[Any]:
+        """Return all answers that are there, after `count` of them are, or `wait_s` seconds."""
+        if not answers:
+            return []
+        ready, rest = self._ray.wait(
+            list(answers), num_returns=min(count, len(answers)), timeout=wait_s
+        )
+        if ready and rest:
+            more, _ = self._ray.wait(rest, num_returns=len(rest), timeout=0)
+            ready += more
+        return list(ready)
+
+    def get(self, answer: Any) -> Any:
+        """Return an answer that is there; raises one of `errors` if the actor is lost."""
+        return self._ray.get(answer)
+
+    def kill(self, actor: Any) -> None:
+        """Kill an actor; its worker process dies with it."""
+        with suppress(self.errors):
+            self._ray.kill(actor, no_restart=True)
+
+
+def _import_ray() -> Any:
+    try:
+        import ray
+    except ImportError as error:
+        raise LabError(
+            "the executor `ray` needs the package ray: pip install 'fairtrial[ray]'"
+        ) from error
+    return ray
+
+
+def _make_actor_class(ray: Any) -> type:
+    """Return the class of actors: `stop` has a thread of its own, so that it never waits."""
+
+    class StudyWorker(RayWorker):
+        @ray.method(concurrency_group="control")  # type: ignore[untyped-decorator]
+        def stop(self) -> None:
+            super().stop()
+
+    return StudyWorker

@@ -1,0 +1,67 @@
+"""The executor `ray`: each run in a worker process on some node of a Ray cluster."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from fairtrial.study.model.runs import Report
+from fairtrial.study.protocols import Feed, Work
+from fairtrial.study.runner.executors.assignment_source import AssignmentSource
+from fairtrial.study.runner.executors.pickling import pickle_work
+
+WINDOW = 256
+
+
+@dataclass(frozen=True)
+class Ray:
+    """Runs assignments on a Ray cluster, each in a worker process that a Ray actor keeps.
+
+    address: where the cluster is: `auto`, or the `host:port` of its head node; by default a
+        cluster on this machine is started, and ended with the study
+    window: the largest number of runs under way; with this many slots or more, as many runs are
+        under way as the cluster has CPUs
+    """
+
+    address: str | None = None
+    window: int = WINDOW
+
+    @property
+    def name(self) -> str:
+        return "ray"
+
+    @property
+    def is_reproducible(self) -> bool:
+        return True
+
+    @property
+    def is_isolated(self) -> bool:
+        return True
+
+    @property
+    def is_forking(self) -> bool:
+        """False: the work must pass `check_reachable`."""
+        return False
+
+    @property
+    def default_slots(self) -> int:
+        """How many slots a study has that doesn't say."""
+        return self.window
+
+    def execute(self, work: Work, feed: Feed, slots: int) -> Iterator[Report | None]:
+        """Yield reports of up to `slots` workers, started as the cluster has room for them."""
+        from fairtrial.study.runner.executors.ray_cluster import RayCluster
+        from fairtrial.study.runner.executors.ray_pool import RayPool
+
+        pickled = pickle_work(work)
+        cluster = RayCluster(self.address, self.window, slots if slots < self.window else None)
+        try:
+            cluster.load(pickled, {}, os.getcwd())
+            pool = RayPool(work, AssignmentSource(feed), slots, cluster)
+            try:
+                yield from pool.run()
+            finally:
+                pool.end()
+        finally:
+            cluster.close()

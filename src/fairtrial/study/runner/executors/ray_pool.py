@@ -1,0 +1,257 @@
+"""The workers of a study on a Ray cluster, as the driver sees them.
+
+At most a window of assignments is under way or waiting for a worker; nothing more is taken before
+their outcomes are handled, so a slow ledger holds the cluster back and the driver's memory stays
+flat. Ray retries and restarts nothing: an actor or a node that dies costs the attempts under way
+there, which are reported as broken, and retried by the rules of the study.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+from fairtrial.core import LabError
+from fairtrial.study.model.runs import Assignment, Emitted, FailureKind, Finished, Noted, Report
+from fairtrial.study.protocols import Work
+from fairtrial.study.runner.executors.assignment_source import AssignmentSource
+from fairtrial.study.runner.executors.dispatcher import Dispatcher
+from fairtrial.study.runner.executors.frames import (
+    DONE,
+    ENTRY,
+    EVENT,
+    CorruptFrameError,
+    dump_assignment,
+    load_outcome,
+)
+from fairtrial.study.runner.executors.ray_cluster import RayCluster
+from fairtrial.study.runner.executors.ray_worker import NodeFacts, Reply, Request, read_versions
+
+LONGEST_SILENCE_S = 0.05
+END_S = 5.0
+"""How long to wait for workers to end before their actors are killed."""
+MAX_FAILED_STARTS = 3
+LATE_S = 60.0
+"""How long after its time limit a run may be reported; then its node counts as lost."""
+CAPACITY_S = 1.0
+"""How often to look how many workers the cluster has room for."""
+
+
+class RemoteWorker:
+    """One actor: what it is asked, and what it runs."""
+
+    def __init__(self, actor: Any, asked: Any) -> None:
+        self.actor = actor
+        self.asked = asked
+        """The reference to the answer that is awaited; None while it is idle."""
+        self.facts: NodeFacts | None = None
+        self.assignment: Assignment | None = None
+        self.began = 0.0
+
+    @property
+    def place(self) -> str:
+        """The machine that it is on, in words."""
+        return "an unknown node" if self.facts is None else self.facts.host
+
+
+class RayPool(Dispatcher):
+    """Starts actors as the cluster has room, assigns runs to them and reads their replies."""
+
+    def __init__(
+        self, work: Work, source: AssignmentSource, slots: int, cluster: RayCluster
+    ) -> None:
+        super().__init__(source)
+        self._work, self._slots, self._cluster = work, slots, cluster
+        self._workers: dict[Any, RemoteWorker] = {}
+        """Workers by the reference to the answer that is awaited from them."""
+        self._idle: list[RemoteWorker] = []
+        self._waiting: deque[tuple[Assignment, Request]] = deque()
+        self._busy = self._starting = self._failed_starts = 0
+        self._capacity = 0
+        self._capacity_at = float("-inf")
+
+    @property
+    def is_busy(self) -> bool:
+        return self._busy > 0 or bool(self._waiting)
+
+    def describe(self) -> str:
+        """Return how many workers are ready, on how many nodes."""
+        ready = [worker.facts for worker in self._all_workers() if worker.facts is not None]
+        nodes = len({facts.node_id for facts in ready})
+        return (
+            f"{len(ready)} worker{'s' * (len(ready) != 1)} on {nodes} node{'s' * (nodes != 1)}"
+        )
+
+    def end(self) -> None:
+        """End all workers and what they have started, wait for that, and kill the actors."""
+        stops = []
+        for worker in self._all_workers():
+            with suppress(self._cluster.errors):
+                stops.append(worker.actor.stop.remote())
+                stops.append(worker.asked or worker.actor.exchange.remote())
+        with suppress(self._cluster.errors):
+            self._cluster.wait(stops, END_S, len(stops))
+        for worker in self._all_workers():
+            self._cluster.kill(worker.actor)
+        self._workers.clear()
+        self._idle.clear()
+
+    def _all_workers(self) -> list[RemoteWorker]:
+        return [*self._workers.values(), *self._idle]
+
+    # -- assignments --
+
+    def _assign(self) -> None:
+        while self._busy + len(self._waiting) < self._limit():
+            assignment = self._source.take()
+            if assignment is None:
+                break
+            index, attempt, limit_s = (
+                assignment.execution_index,
+                assignment.attempt,
+                assignment.timeout_s,
+            )
+            request = Request(index, attempt, limit_s, dump_assignment(assignment))
+            self._waiting.append((assignment, request))
+        while self._waiting and self._idle:
+            self._send(self._idle.pop(), *self._waiting.popleft())
+        while len(self._waiting) > self._starting:
+            actor, described = self._cluster.start_worker()
+            self._workers[described] = RemoteWorker(actor, described)
+            self._starting += 1
+
+    def _limit(self) -> int:
+        """Return how many runs may be under way; with room for more, as many as there is room."""
+        if self._slots < self._cluster.window:
+            return self._slots
+        now = time.monotonic()
+        if now - self._capacity_at >= CAPACITY_S:
+            self._capacity, self._capacity_at = self._cluster.capacity(), now
+        return max(1, min(self._cluster.window, self._capacity))
+
+    def _send(self, worker: RemoteWorker, assignment: Assignment, request: Request) -> None:
+        worker.assignment, worker.began = assignment, time.monotonic()
+        self._busy += 1
+        self._ask(worker, request)
+
+    def _ask(self, worker: RemoteWorker, request: Request | None = None) -> None:
+        """Ask a worker for its next replies."""
+        worker.asked = worker.actor.exchange.remote(request)
+        self._workers[worker.asked] = worker
+
+    # -- reports --
+
+    def _reports(self) -> Iterator[Report]:
+        wait_s = LONGEST_SILENCE_S
+        if self._busy + len(self._waiting) < self._limit():
+            wait_s = self._source.wait_s(wait_s)
+        if not self._workers:
+            time.sleep(wait_s)
+            return
+        for answer in self._cluster.wait(list(self._workers), wait_s, 1):
+            worker = self._workers.pop(answer)
+            worker.asked = None
+            try:
+                value = self._cluster.get(answer)
+            except self._cluster.errors as error:
+                yield from self._lose(worker, error)
+                continue
+            if isinstance(value, NodeFacts):
+                self._accept(worker, value)
+            else:
+                yield from self._read_replies(worker, value)
+        yield from self._lose_late()
+
+    def _accept(self, worker: RemoteWorker, facts: NodeFacts) -> None:
+        """Accept a worker that is ready; `LabError` if its versions aren't those of the driver."""
+        self._starting -= 1
+        self._failed_starts = 0
+        for name, own in read_versions().items():
+            if (other := facts.versions.get(name)) != own:
+                self._idle.append(worker)  # to be ended
+                raise LabError(
+                    f"the worker on {facts.host} has {name} {other}, the driver has {name} {own}: "
+                    "install the same on every node"
+                )
+        worker.facts = facts
+        self._idle.append(worker)
+
+    def _read_replies(self, worker: RemoteWorker, replies: list[Reply]) -> Iterator[Report]:
+        assignment = worker.assignment
+        assert assignment is not None
+        index, attempt = assignment.execution_index, assignment.attempt
+        for kind, *content in replies:
+            if kind == EVENT:
+                yield Emitted(index, attempt, *content)
+            elif kind == ENTRY:
+                yield Noted(index, attempt, *content)  # the caller has stored it after this
+            else:
+                yield self._finish(worker, assignment, kind, content)
+                return
+        self._ask(worker)
+
+    def _finish(
+        self, worker: RemoteWorker, assignment: Assignment, kind: int, content: list[Any]
+    ) -> Finished:
+        if kind == DONE:
+            packed, stdout, stderr = content
+            try:
+                outcome = load_outcome(packed, assignment)
+            except CorruptFrameError:
+                raise LabError(f"the worker on {worker.place} sent what is no outcome") from None
+        else:
+            reason, message, latency_s, stdout, stderr = content
+            outcome = self._work.fail(assignment, reason, message, latency_s)
+        worker.assignment = None
+        self._busy -= 1
+        self._idle.append(worker)
+        return Finished(
+            assignment.execution_index, assignment.attempt, outcome, stdout, stderr
+        )
+
+    # -- actors and nodes that are lost --
+
+    def _lose(self, worker: RemoteWorker, error: Exception) -> Iterator[Report]:
+        """Report the run of a worker whose actor or node is lost, as broken."""
+        self._cluster.kill(worker.actor)
+        cause = getattr(error, "cause", None)
+        if isinstance(cause, LabError):
+            raise LabError(f"{worker.place}: {cause}") from error
+        if worker.facts is None:
+            self._starting -= 1
+            self._failed_starts += 1
+            if self._failed_starts >= MAX_FAILED_STARTS:
+                raise LabError(
+                    f"Ray actors can't be started: {_first_line(error)}; see that fairtrial is "
+                    "installed on every node"
+                ) from error
+        if worker.assignment is not None:
+            message = f"the Ray actor on {worker.place} is gone: {_first_line(error)}"
+            yield self._break(worker, message)
+
+    def _break(self, worker: RemoteWorker, message: str) -> Finished:
+        assignment, took_s = worker.assignment, time.monotonic() - worker.began
+        assert assignment is not None
+        worker.assignment = None
+        self._busy -= 1
+        outcome = self._work.fail(assignment, FailureKind.KILLED, message, took_s)
+        return Finished(assignment.execution_index, assignment.attempt, outcome)
+
+    def _lose_late(self) -> Iterator[Report]:
+        """Report runs as broken whose actor should have ended them long ago."""
+        now = time.monotonic()
+        for answer, worker in list(self._workers.items()):
+            limit_s = worker.assignment.timeout_s if worker.assignment is not None else None
+            if limit_s is not None and now - worker.began > limit_s + LATE_S:
+                del self._workers[answer]
+                self._cluster.kill(worker.actor)
+                yield self._break(worker, f"{worker.place} doesn't answer")
+
+
+def _first_line(error: Exception) -> str:
+    """Return the first line of what Ray says, which may be a page."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__
