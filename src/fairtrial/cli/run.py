@@ -80,9 +80,7 @@ _SHARED = [
     click.option(
         "--executor", metavar="NAME", help="How to execute runs: serial, processes, threads, ray."
     ),
-    click.option(
-        "--address", metavar="ADDRESS", help="Ray cluster to run on: auto, or HOST:PORT."
-    ),
+    click.option("--address", metavar="ADDRESS", help="Ray cluster to run on: auto, or HOST:PORT."),
     click.option("--sqlite", is_flag=True, help="Also write study.sqlite."),
     click.option("--parquet", is_flag=True, help="Also write Parquet files."),
     click.option("--progress/--no-progress", default=None, help="Show progress; default: yes."),

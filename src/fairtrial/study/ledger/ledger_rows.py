@@ -53,7 +53,7 @@ def read_result(
     spec: the run, which the row must belong to
     row: a row of `SELECT_RESULTS`
     events: the packed events of the attempt
-    run_by: the executor and the host
+    run_by: the executor and the host of the session
     is_own: whether this process has written the row, so that its checksum needn't be compared
     """
     _, run_id, seed, status, kind, attempt, _, cost, latency, body, out, err, crc, scores = row
@@ -87,7 +87,7 @@ def read_result(
             None if kind is None else FailureKind(kind),
             attempt,
             run_by[0],
-            run_by[1],
+            content.get("host", run_by[1]),
             None if kind is None else content["traceback"],
             _decode_output(out),
             _decode_output(err),

@@ -22,7 +22,7 @@ from datetime import date, time
 from decimal import Decimal
 from enum import Enum
 from pathlib import PurePath
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 from uuid import UUID
 
 from fairtrial.core import canonical
@@ -40,6 +40,7 @@ class Body(TypedDict):
     started_at: wall clock time, ISO 8601 in UTC with milliseconds
     evaluator_failed: whether the agent had finished and its evaluator failed; older ledgers don't
         have it
+    host: the machine, if it isn't that of the session
     """
 
     outputs: Any
@@ -53,6 +54,7 @@ class Body(TypedDict):
     execution_metadata: Mapping[str, Any]
     started_at: str
     evaluator_failed: bool
+    host: NotRequired[str]
 
 
 class EventData(TypedDict, total=False):

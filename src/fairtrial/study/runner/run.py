@@ -42,6 +42,7 @@ from fairtrial.study.runner.run_attempt import StudyWork
 from fairtrial.study.runner.run_loop import RunLoop, Stop
 from fairtrial.study.runner.run_settings import RunSettings
 from fairtrial.study.runner.seeding import preserved_rng
+from fairtrial.study.runner.session_settings import EXECUTOR_ADDRESS
 from fairtrial.study.tables.export import check_target, export_tables
 from fairtrial.study.tables.provenance import collect_provenance
 from fairtrial.study.tables.results import Results
@@ -259,7 +260,7 @@ def _session(ledger: Ledger, prepared: PreparedStudy) -> Iterator[_Session]:
             "slots": prepared.slots,
             "host": socket.gethostname(),
             "pid": os.getpid(),
-            "provenance": dumps(collect_provenance(prepared.study)),
+            "provenance": dumps(_provenance(prepared)),
         }
     )
     session = _Session()
@@ -271,6 +272,13 @@ def _session(ledger: Ledger, prepared: PreparedStudy) -> Iterator[_Session]:
             ledger.end_session(_now(), ended_how)
         raise
     ledger.end_session(_now(), session.ended_how)
+
+
+def _provenance(prepared: PreparedStudy) -> dict[str, Any]:
+    """Return the provenance of a session, with the cluster's address if it has one."""
+    provenance = collect_provenance(prepared.study)
+    address = getattr(prepared.executor, "address", None)
+    return provenance if address is None else {**provenance, EXECUTOR_ADDRESS: address}
 
 
 def _initial_counts(

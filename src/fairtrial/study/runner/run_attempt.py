@@ -7,6 +7,7 @@ attempt has an outcome.
 from __future__ import annotations
 
 import os
+import socket
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -172,6 +173,7 @@ class StudyWork:
         that runs one at a time in a process
     workspaces: the folder of the runs' workspaces; None for temporary ones
     emit_progress: called with progress events of runs in this process; worker processes drop theirs
+    session_host: the machine of the session; on another one, results say which
     """
 
     def __init__(
@@ -182,12 +184,16 @@ class StudyWork:
         seed_globals: bool = True,
         workspaces: Path | None = None,
         emit_progress: events.Emit = events.ignore_event,
+        session_host: str | None = None,
     ) -> None:
         self._bindings = bindings
         self._outcomes = tuple(outcomes)
         self._seed = global_seeder() if seed_globals else None
         self._workspaces = workspaces
         self._emit_progress, self._process = emit_progress, os.getpid()
+        host = socket.gethostname()
+        self._session_host = session_host or host
+        self._other_host = host if host != self._session_host else None
         pack({})  # imports its libraries now, so that the first run isn't slower
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -196,6 +202,7 @@ class StudyWork:
             self._outcomes,
             self._seed is not None,
             self._workspaces,
+            self._session_host,
         )
 
     def attempt(self, assignment: Assignment, emit: Send, note: Send | None = None) -> Outcome:
@@ -288,6 +295,8 @@ class StudyWork:
             "started_at": started_at,
             "evaluator_failed": run.evaluator_failed,
         }
+        if self._other_host is not None:
+            body["host"] = self._other_host
         # Only these come from agents and evaluators: checking the rest would double the time.
         unchecked = [run.outputs, run.evaluations, run.trace_refs]
         if run.metrics:
@@ -327,6 +336,16 @@ class StudyWork:
 
 
 def _unpickle(
-    bindings: Bindings, outcomes: Sequence[OutcomeSpec], seed_globals: bool, workspaces: Path | None
+    bindings: Bindings,
+    outcomes: Sequence[OutcomeSpec],
+    seed_globals: bool,
+    workspaces: Path | None,
+    session_host: str | None,
 ) -> StudyWork:
-    return StudyWork(bindings, outcomes=outcomes, seed_globals=seed_globals, workspaces=workspaces)
+    return StudyWork(
+        bindings,
+        outcomes=outcomes,
+        seed_globals=seed_globals,
+        workspaces=workspaces,
+        session_host=session_host,
+    )

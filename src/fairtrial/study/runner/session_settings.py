@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from json import loads
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,12 @@ from fairtrial.core import LedgerError, plugins
 from fairtrial.study.ledger.reader import LedgerReader
 from fairtrial.study.ledger.schema import LEDGER_NAME
 from fairtrial.study.model.study import Study
+from fairtrial.study.protocols import Executor
 from fairtrial.study.runner.preparation import choose_executor
 from fairtrial.study.runner.run_settings import RunSettings
+
+EXECUTOR_ADDRESS = "executor_address"
+"""The name by which a session's provenance has the address of the cluster that it ran on."""
 
 
 def restore_settings(study: Study, settings: RunSettings) -> RunSettings:
@@ -38,13 +43,22 @@ def restore_settings(study: Study, settings: RunSettings) -> RunSettings:
     return replace(settings, executor=settings.executor or executor, parallelism=slots)
 
 
-def _find_given(study: Study, session: Mapping[str, Any]) -> tuple[str | None, int | None]:
+def _find_given(
+    study: Study, session: Mapping[str, Any]
+) -> tuple[str | Executor | None, int | None]:
     """Return the executor and number of slots that a session had instead of the study's own."""
     name, slots = session["executor"], session["slots"]
     if name not in plugins.names("executors"):
         return None, None  # an object passed from Python, which has no name to restore it by
+    address = loads(session["provenance"] or "{}").get(EXECUTOR_ADDRESS)
+    if address is not None:
+        return plugins.load("executors", name)(address=address), _given_slots(study, slots)
     default, _ = choose_executor(study, RunSettings(parallelism=slots), [])
     return (
         None if default is not None and default.name == name else name,
-        None if slots == study.run_budget.parallelism else slots,
+        _given_slots(study, slots),
     )
+
+
+def _given_slots(study: Study, slots: int) -> int | None:
+    return None if slots == study.run_budget.parallelism else slots

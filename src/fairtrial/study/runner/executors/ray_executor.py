@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from fairtrial.study.model.runs import Report
 from fairtrial.study.protocols import Feed, Work
@@ -57,7 +57,7 @@ class Ray:
         pickled = pickle_work(work)
         cluster = RayCluster(self.address, self.window, slots if slots < self.window else None)
         try:
-            cluster.load(pickled, {}, os.getcwd())
+            cluster.load(pickled, {}, str(Path.cwd()))
             pool = RayPool(work, AssignmentSource(feed), slots, cluster)
             try:
                 yield from pool.run()

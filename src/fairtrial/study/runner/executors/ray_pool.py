@@ -77,14 +77,6 @@ class RayPool(Dispatcher):
     def is_busy(self) -> bool:
         return self._busy > 0 or bool(self._waiting)
 
-    def describe(self) -> str:
-        """Return how many workers are ready, on how many nodes."""
-        ready = [worker.facts for worker in self._all_workers() if worker.facts is not None]
-        nodes = len({facts.node_id for facts in ready})
-        return (
-            f"{len(ready)} worker{'s' * (len(ready) != 1)} on {nodes} node{'s' * (nodes != 1)}"
-        )
-
     def end(self) -> None:
         """End all workers and what they have started, wait for that, and kill the actors."""
         stops = []
@@ -208,9 +200,7 @@ class RayPool(Dispatcher):
         worker.assignment = None
         self._busy -= 1
         self._idle.append(worker)
-        return Finished(
-            assignment.execution_index, assignment.attempt, outcome, stdout, stderr
-        )
+        return Finished(assignment.execution_index, assignment.attempt, outcome, stdout, stderr)
 
     # -- actors and nodes that are lost --
 

@@ -69,7 +69,9 @@ def blocked_signals() -> Iterator[None]:
 def spawn_worker(
     pickled: PickledWork, environment: Mapping[str, str] | None = None, folder: str | None = None
 ) -> WorkerProcess:
-    """Return a worker in a new interpreter; by default with this process's environment and folder.
+    """Return a worker in a new interpreter.
+
+    environment, folder: its environment and working directory; by default those of this process
     """
     pipes = Pipes()
     optimization = ["-" + "O" * sys.flags.optimize] if sys.flags.optimize else []

@@ -1,0 +1,201 @@
+"""Studies on a Ray cluster: same tables as on one machine, whatever dies meanwhile."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from fairtrial import Study, open_results, run_study
+from fairtrial.core import LabError
+from fairtrial.study import ledger
+from fairtrial.study.runner.executors import ray_pool
+from fairtrial.study.runner.executors.processes import Processes
+from fairtrial.study.runner.executors.ray_executor import Ray
+from fairtrial.study.runner.run_settings import RunSettings
+from fairtrial.study.runner.session_settings import restore_settings
+from fairtrial.testing.executor_driver import is_alive, run_all
+from fairtrial.testing.executor_work import assign
+
+ray = pytest.importorskip("ray")
+PATIENCE_S = 60.0
+SMALL = {"object_store_memory": 80 * 1024**2, "include_dashboard": False}
+AGENTS = """
+import os, pathlib, time
+
+def draw(task):
+    folder = pathlib.Path(__file__).parent / "pids"
+    folder.mkdir(exist_ok=True)
+    (folder / str(os.getppid())).touch()
+    time.sleep(0.05)
+    return {"value": task.rng.random(), "actor": os.getppid()}
+
+def score(output):
+    return output["value"]
+"""
+ELSEWHERE = """
+import socket
+if os.environ["DRIVER"] != str(os.getpid()):  # in a worker
+    socket.gethostname = lambda: "elsewhere"
+"""
+STUDY = """
+study_id: ray
+title: Ray
+agents: {draw: "ray_agents:draw"}
+problems: {p: {family: f, evaluator: "ray_agents:score"}}
+agent_specs: [draw]
+problem_ids: [p]
+factors: [{name: x, levels: [{name: a, value: 1}, {name: b, value: 2}]}]
+run_budget: {replicates: 20, retries: 20}
+"""
+
+
+class Elsewhere(Ray):
+    """The executor `ray` as the ledger sees it, without a cluster."""
+
+    def execute(self, work, feed, slots):
+        return Processes("spawn").execute(work, feed, slots)
+
+
+@pytest.fixture
+def study(tmp_path):
+    """A study of 40 runs; its agent leaves the pid of its actor in a folder."""
+    (tmp_path / "ray_agents.py").write_text(AGENTS)
+    (tmp_path / "ray.yaml").write_text(STUDY)
+    yield tmp_path / "ray.yaml"
+    sys.modules.pop("ray_agents", None)
+
+
+@pytest.fixture
+def cluster():
+    """A head node without CPUs and two nodes with one each."""
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, **SMALL})
+    cluster.nodes = [
+        cluster.add_node(num_cpus=1, object_store_memory=80 * 1024**2) for _ in range(2)
+    ]
+    yield cluster
+    ray.shutdown()
+    cluster.shutdown()
+
+
+def read_rows(folder):
+    """Return run, seed, status and drawn value of each result, in the order of the tables."""
+    return [
+        (result.run_id, result.run_spec.seed, result.status, result.outputs["value"])
+        for result in open_results(folder)
+    ]
+
+
+def wait_until(condition):
+    until = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < until, "it never happened"
+        time.sleep(0.02)
+
+
+def start(folder, *arguments):
+    """Start a command in a process of its own."""
+    program = "import sys; from fairtrial.cli.main import main; main(sys.argv[1:])"
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, cwd=folder)
+
+
+def finish(process):
+    """Wait for a command that must succeed; returns its stderr."""
+    _, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0, err
+    return err
+
+
+def test_results_equal_those_of_a_serial_run(study, tmp_path):
+    for name in ("ray", "serial"):
+        finish(start(tmp_path, "run", study, "--executor", name, "--output", tmp_path / name))
+    rows = read_rows(tmp_path / "ray")
+    assert len(rows) == 40
+    assert rows == read_rows(tmp_path / "serial")
+
+
+def test_an_address_is_for_ray_only(run, study):
+    code, _, err = run("run", study, "--executor", "serial", "--address", "auto")
+    assert code == 2
+    assert "--address goes with --executor ray" in err
+
+
+def test_a_result_names_the_machine_of_its_worker(study, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DRIVER", str(os.getpid()))
+    with (tmp_path / "ray_agents.py").open("a") as file:
+        file.write(ELSEWHERE)
+    results = run_study(Study.from_yaml(study), executor=Processes("spawn"), limit=1)
+    assert [result.host for result in results if result.status == "success"] == ["elsewhere"]
+
+
+def test_a_session_on_a_cluster_is_resumed_at_its_address(study, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    loaded = Study.from_yaml(study)
+    run_study(loaded, executor=Elsewhere(address="somewhere:6379"), limit=1)
+    restored = restore_settings(loaded, RunSettings())
+    assert restored.executor == Ray(address="somewhere:6379")
+
+
+@pytest.mark.slow
+def test_a_worker_with_another_version_is_refused_in_one_line(cluster, monkeypatch):
+    monkeypatch.setattr(ray_pool, "read_versions", lambda: {"fairtrial": "99.0"})
+    with pytest.raises(LabError, match=r"has fairtrial \d.*, the driver has fairtrial 99\.0"):
+        run_all(Ray(cluster.address), [assign(0)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("victim", ["actor", "node"])
+def test_what_dies_costs_the_runs_under_way_and_nothing_else(
+    study, tmp_path, cluster, victim, monkeypatch
+):
+    killed = []
+
+    def kill_once(result):
+        if killed:
+            return
+        killed.append(result)
+        if victim == "actor":
+            os.kill(result.outputs["actor"], signal.SIGKILL)
+        else:
+            cluster.remove_node(cluster.nodes[0], allow_graceful=False)
+            cluster.add_node(num_cpus=1, object_store_memory=80 * 1024**2)
+
+    monkeypatch.chdir(tmp_path)
+    results = list(
+        run_study(
+            Study.from_yaml(study),
+            executor=Ray(cluster.address),
+            on_result=kill_once,
+            retry_wait_s=0.01,
+        )
+    )
+    assert killed
+    assert len({result.run_id for result in results}) == 40
+    assert {result.status for result in results} == {"success"}
+
+
+@pytest.mark.slow
+def test_killing_the_driver_leaves_no_actor_and_loses_nothing(study, tmp_path):
+    folder = tmp_path / "out"
+    driver = start(tmp_path, "run", study, "--executor", "ray", "--output", folder)
+    pids = tmp_path / "pids"
+    wait_until(lambda: pids.exists() and len(list(pids.iterdir())) >= 2)
+    driver.kill()
+    driver.communicate()
+    actors = [int(path.name) for path in pids.iterdir()]
+    wait_until(lambda: not any(map(is_alive, actors)))
+    reader = ledger.LedgerReader.open(folder)
+    before = reader.summary().counts.get("success", 0)
+    reader.close()
+    assert "--executor ray" in finish(start(tmp_path, "resume", folder))
+    results = list(open_results(folder))
+    assert before < 40
+    assert len({result.run_id for result in results}) == 40
+    assert {result.status for result in results} == {"success"}
