@@ -31,6 +31,7 @@ ALLOWED = {
 }
 FACADES = ("core", "llm", "sandbox", "study", "arena", "optimize", "compat")
 HEAVY = {
+    "ray",
     "msgspec", "yaml", "rich", "anyio", "httpx", "numpy", "scipy", "matplotlib",
 }  # fmt: skip
 # Where a first-party import may stand inside a function: the lazy tables, and methods of `Study`

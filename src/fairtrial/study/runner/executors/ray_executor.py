@@ -10,6 +10,8 @@ from fairtrial.study.model.runs import Report
 from fairtrial.study.protocols import Feed, Work
 from fairtrial.study.runner.executors.assignment_source import AssignmentSource
 from fairtrial.study.runner.executors.pickling import pickle_work
+from fairtrial.study.runner.executors.ray_cluster import RayCluster
+from fairtrial.study.runner.executors.ray_pool import RayPool
 
 WINDOW = 256
 
@@ -51,9 +53,6 @@ class Ray:
 
     def execute(self, work: Work, feed: Feed, slots: int) -> Iterator[Report | None]:
         """Yield reports of up to `slots` workers, started as the cluster has room for them."""
-        from fairtrial.study.runner.executors.ray_cluster import RayCluster
-        from fairtrial.study.runner.executors.ray_pool import RayPool
-
         pickled = pickle_work(work)
         cluster = RayCluster(self.address, self.window, slots if slots < self.window else None)
         try:

@@ -28,7 +28,7 @@ from fairtrial.study.runner.executors.frames import (
     load_outcome,
 )
 from fairtrial.study.runner.executors.ray_cluster import RayCluster
-from fairtrial.study.runner.executors.ray_worker import NodeFacts, Reply, Request, read_versions
+from fairtrial.study.runner.executors.ray_worker import NodeFacts, Reply, RunRequest, read_versions
 
 LONGEST_SILENCE_S = 0.05
 END_S = 5.0
@@ -68,7 +68,7 @@ class RayPool(Dispatcher):
         self._workers: dict[Any, RemoteWorker] = {}
         """Workers by the reference to the answer that is awaited from them."""
         self._idle: list[RemoteWorker] = []
-        self._waiting: deque[tuple[Assignment, Request]] = deque()
+        self._waiting: deque[tuple[Assignment, RunRequest]] = deque()
         self._busy = self._starting = self._failed_starts = 0
         self._capacity = 0
         self._capacity_at = float("-inf")
@@ -106,7 +106,7 @@ class RayPool(Dispatcher):
                 assignment.attempt,
                 assignment.timeout_s,
             )
-            request = Request(index, attempt, limit_s, dump_assignment(assignment))
+            request = RunRequest(index, attempt, limit_s, dump_assignment(assignment))
             self._waiting.append((assignment, request))
         while self._waiting and self._idle:
             self._send(self._idle.pop(), *self._waiting.popleft())
@@ -124,12 +124,12 @@ class RayPool(Dispatcher):
             self._capacity, self._capacity_at = self._cluster.capacity(), now
         return max(1, min(self._cluster.window, self._capacity))
 
-    def _send(self, worker: RemoteWorker, assignment: Assignment, request: Request) -> None:
+    def _send(self, worker: RemoteWorker, assignment: Assignment, request: RunRequest) -> None:
         worker.assignment, worker.began = assignment, time.monotonic()
         self._busy += 1
         self._ask(worker, request)
 
-    def _ask(self, worker: RemoteWorker, request: Request | None = None) -> None:
+    def _ask(self, worker: RemoteWorker, request: RunRequest | None = None) -> None:
         """Ask a worker for its next replies."""
         worker.asked = worker.actor.exchange.remote(request)
         self._workers[worker.asked] = worker

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,7 +43,7 @@ Reply = tuple[Any, ...]
 `(FAILED, kind, message, latency_s, stdout, stderr)`."""
 
 
-class Request(NamedTuple):
+class RunRequest(NamedTuple):
     """An assignment on its way to a worker process, which only that process unpickles.
 
     execution_index, attempt, timeout_s: those of the assignment
@@ -73,9 +74,7 @@ class NodeFacts:
 
 def read_versions() -> dict[str, str]:
     """Return the versions that driver and workers must share."""
-    import fairtrial
-
-    return {"fairtrial": fairtrial.__version__, "Python": platform.python_version()}
+    return {"fairtrial": metadata.version("fairtrial"), "Python": platform.python_version()}
 
 
 class _FailureNotes:
@@ -111,7 +110,7 @@ class RayWorker:
     def __init__(
         self, pickled: PickledWork, environment: Mapping[str, str], folder: str | None
     ) -> None:
-        self._request: Request | None = None
+        self._request: RunRequest | None = None
         self._stopping = threading.Event()
         self._failures = _FailureNotes()
         own_path = [entry for entry in sys.path if entry not in pickled.path]
@@ -133,7 +132,7 @@ class RayWorker:
         node_id = ray.get_runtime_context().get_node_id()
         return NodeFacts(socket.gethostname(), node_id, os.getpid(), read_versions())
 
-    def exchange(self, request: Request | None = None) -> list[Reply]:
+    def exchange(self, request: RunRequest | None = None) -> list[Reply]:
         """Take an assignment, if one is given, and return the next replies; waits for the first.
 
         An entry for the journal is the last reply of its call: the next call says that it is
