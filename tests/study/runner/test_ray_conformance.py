@@ -2,7 +2,10 @@
 
 import pytest
 
+from fairtrial.study.runner.executors.processes import Processes
 from fairtrial.study.runner.executors.ray_executor import Ray
+from fairtrial.testing.executor_driver import run_all
+from fairtrial.testing.executor_work import assign
 from fairtrial.testing.executors import ExecutorConformance
 
 ray = pytest.importorskip("ray")
@@ -27,3 +30,9 @@ class TestRay(ExecutorConformance):
     @pytest.fixture
     def executor(self):
         return Ray()
+
+
+def test_forked_workers_leave_the_trace_of_a_crash_beside_a_cluster():
+    """Ray installs signal handlers of its own, which forked workers would inherit."""
+    finished = run_all(Processes("fork"), [assign(0, "die_of", name="SIGSEGV")])
+    assert b"Segmentation fault" in finished[0].stderr

@@ -102,7 +102,9 @@ def start(folder, *arguments):
     program = "import sys; from fairtrial.cli.main import main; main(sys.argv[1:])"
     command = [sys.executable, "-c", program, *map(str, arguments)]
     pipe = subprocess.PIPE
-    return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, cwd=folder)
+    return subprocess.Popen(
+        command, stdout=pipe, stderr=pipe, text=True, cwd=folder, start_new_session=True
+    )
 
 
 def finish(process):
@@ -141,6 +143,7 @@ def test_a_session_on_a_cluster_is_resumed_at_its_address(study, tmp_path, monke
     run_study(loaded, executor=Elsewhere(address="somewhere:6379"), limit=1)
     restored = restore_settings(loaded, RunSettings())
     assert restored.executor == Ray(address="somewhere:6379")
+    assert restored.parallelism is None, "as many as there is room for"
 
 
 @pytest.mark.slow
@@ -182,20 +185,26 @@ def test_what_dies_costs_the_runs_under_way_and_nothing_else(
 
 
 @pytest.mark.slow
-def test_killing_the_driver_leaves_no_actor_and_loses_nothing(study, tmp_path):
-    folder = tmp_path / "out"
+@pytest.mark.parametrize("how", ["kill -9", "Ctrl-C"])
+def test_a_driver_that_ends_leaves_no_actor_and_loses_nothing(study, tmp_path, how):
+    folder, pids = tmp_path / "out", tmp_path / "pids"
     driver = start(tmp_path, "run", study, "--executor", "ray", "--output", folder)
-    pids = tmp_path / "pids"
     wait_until(lambda: pids.exists() and len(list(pids.iterdir())) >= 2)
-    driver.kill()
-    driver.communicate()
+    if how == "kill -9":
+        driver.kill()
+        driver.communicate()
+    else:
+        os.killpg(driver.pid, signal.SIGINT)  # as a terminal does
+        _, err = driver.communicate(timeout=PATIENCE_S)
+        assert driver.returncode == 130, err
     actors = [int(path.name) for path in pids.iterdir()]
     wait_until(lambda: not any(map(is_alive, actors)))
     reader = ledger.LedgerReader.open(folder)
     before = reader.summary().counts.get("success", 0)
     reader.close()
-    assert "--executor ray" in finish(start(tmp_path, "resume", folder))
-    results = list(open_results(folder))
     assert before < 40
-    assert len({result.run_id for result in results}) == 40
-    assert {result.status for result in results} == {"success"}
+    assert "--executor ray" in finish(start(tmp_path, "resume", folder))
+    rows = read_rows(folder)
+    assert len({row[0] for row in rows}) == len(rows) == 40
+    finish(start(tmp_path, "run", study, "--executor", "serial", "--output", tmp_path / "serial"))
+    assert rows == read_rows(tmp_path / "serial")

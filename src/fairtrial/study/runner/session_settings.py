@@ -50,15 +50,11 @@ def _find_given(
     name, slots = session["executor"], session["slots"]
     if name not in plugins.names("executors"):
         return None, None  # an object passed from Python, which has no name to restore it by
+    used, _ = choose_executor(study, RunSettings(executor=name), [])
+    defaults = (study.run_budget.parallelism, getattr(used, "default_slots", None))
+    given_slots = None if slots in defaults else slots
     address = loads(session["provenance"] or "{}").get(EXECUTOR_ADDRESS)
     if address is not None:
-        return plugins.load("executors", name)(address=address), _given_slots(study, slots)
+        return plugins.load("executors", name)(address=address), given_slots
     default, _ = choose_executor(study, RunSettings(parallelism=slots), [])
-    return (
-        None if default is not None and default.name == name else name,
-        _given_slots(study, slots),
-    )
-
-
-def _given_slots(study: Study, slots: int) -> int | None:
-    return None if slots == study.run_budget.parallelism else slots
+    return None if default is not None and default.name == name else name, given_slots

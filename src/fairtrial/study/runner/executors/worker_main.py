@@ -100,6 +100,7 @@ def _become_worker(parent: int) -> None:
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout = sys.__stdout__ = _open_output(1)  # type: ignore[misc]
     sys.stderr = sys.__stderr__ = _open_output(2)  # type: ignore[misc]
+    faulthandler.disable()  # a library, such as Ray, may have put its handlers over those
     faulthandler.enable(2)
     with suppress(OSError):
         # If memory runs out, the kernel should kill a worker, not the study.
