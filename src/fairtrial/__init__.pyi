@@ -12,8 +12,12 @@ from fairtrial.arena import (
     Measurement as Measurement,
     Verdict as Verdict,
     compare_candidates as compare_candidates,
+    compare_candidates_sync as compare_candidates_sync,
     evaluate_candidates as evaluate_candidates,
+    evaluate_candidates_sync as evaluate_candidates_sync,
     load_problem as load_problem,
+    measure_candidate as measure_candidate,
+    measure_candidate_sync as measure_candidate_sync,
     open_arena as open_arena,
 )
 from fairtrial.core import (
@@ -32,6 +36,8 @@ from fairtrial.optimize import (
     Proposer as Proposer,
     Reply as Reply,
     Request as Request,
+    optimize_code as optimize_code,
+    optimize_code_sync as optimize_code_sync,
 )
 from fairtrial.study import (
     AgentBinding as AgentBinding,

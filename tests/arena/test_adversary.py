@@ -19,7 +19,7 @@ from fairtrial.arena import (
     CodeProblem,
     Reason,
     Verdict,
-    judge_candidates,
+    evaluate_candidates_sync,
 )
 from fairtrial.arena.checks import pytest_check as tests
 from fairtrial.cli.output import print_json
@@ -103,7 +103,7 @@ def evaluation(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FAIRTRIAL_HOME", str(tmp_path_factory.mktemp("home")))
         patch.setattr(tests, "BASE_RUNS", 1)  # what runs of the base differ in is no matter here
-        return judge_candidates(problem, CANDIDATES, settings=settings)
+        return evaluate_candidates_sync(problem, CANDIDATES, settings=settings)
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from fairtrial.arena import (
     FileState,
     Verdict,
     base_runs as recordings,
-    judge_candidates,
+    evaluate_candidates_sync,
     open_arena,
 )
 from fairtrial.arena.checks import command_check as commands, pytest_check as tests
@@ -105,7 +105,7 @@ def test_replayed_runs_lead_to_the_same_verdicts(scene):
         problem = replace(scene.problem, check=(check,))
         for _ in range(2):
             settings = replace(scene.settings, audit=False)
-            found = judge_candidates(problem, candidates, settings=settings).judgements
+            found = evaluate_candidates_sync(problem, candidates, settings=settings).judgements
             assert [each.verdict for each in found] == [Verdict.PASSED, Verdict.REJECTED]
     assert scene.ran == 4
 

@@ -4,7 +4,7 @@ import pytest
 from repository_kit import make_repository
 
 from fairtrial import Check, CodeProblem
-from fairtrial.arena import ArenaSettings, Candidate, FileState, judge_candidates
+from fairtrial.arena import ArenaSettings, Candidate, FileState, evaluate_candidates_sync
 from fairtrial.arena.checks import command_check as commands
 from fairtrial.core import StudyError
 from fairtrial.sandbox import Limits
@@ -71,7 +71,7 @@ def judge_each(problem, *given):
     settings = ArenaSettings(
         timing="none", unsandboxed=True, warm=False, lock_folder=problem.folder.parent
     )
-    return judge_candidates(problem, candidates, settings=settings).judgements
+    return evaluate_candidates_sync(problem, candidates, settings=settings).judgements
 
 
 def test_a_build_that_changes_tests_is_tampering(tmp_path):  # 19

@@ -14,7 +14,7 @@ from fairtrial.arena import (
     CodeProblem,
     Reason,
     Verdict,
-    judge_candidates,
+    evaluate_candidates_sync,
     read_candidate,
 )
 from fairtrial.arena.checks import command_check as commands, pytest_check as tests
@@ -147,7 +147,7 @@ def evaluations(top, tmp_path_factory, forks):
             count = len(forks)
         arena = ArenaSettings(timing="none", warm=is_warm, **settings)
         given = list(CANDIDATES.values())
-        found.append(judge_candidates(make_problem(top), given, slots=3, settings=arena))
+        found.append(evaluate_candidates_sync(make_problem(top), given, slots=3, settings=arena))
     assert len(forks) == count
     assert fingerprint(top) == before  # 1: whatever ran, the user's tree is as it was
     return found
@@ -254,7 +254,7 @@ def evaluate_base(top, tmp_path, **changes):
     settings = ArenaSettings(
         timing="none", unsandboxed=not HAS_SANDBOX, lock_folder=tmp_path, warm=False
     )
-    return judge_candidates(make_problem(top, **changes), [], settings=settings)
+    return evaluate_candidates_sync(make_problem(top, **changes), [], settings=settings)
 
 
 def test_a_copy_elsewhere_that_wins_over_the_slot_is_found_by_the_canary(top, tmp_path):  # 12
@@ -315,7 +315,7 @@ def test_a_build_runs_for_each_candidate_and_its_files_belong_to_the_slot(tmp_pa
         whole("text", "four\n", "src/n.txt"),
     ]
     settings = ArenaSettings(timing="none", unsandboxed=not HAS_SANDBOX, lock_folder=tmp_path)
-    done = judge_candidates(problem, given, settings=settings)
+    done = evaluate_candidates_sync(problem, given, settings=settings)
     assert not any("cold" in note for note in done.notes)
     small, large, text = done.judgements
     assert small.verdict == Verdict.PASSED
@@ -330,9 +330,13 @@ def test_a_build_runs_for_each_candidate_and_its_files_belong_to_the_slot(tmp_pa
 def test_plain_has_to_be_asked_for_and_says_what_it_can_not_enforce(top, tmp_path):  # 11
     problem = make_problem(top, sandbox="plain", check=CHECKS[1:])
     with pytest.raises(LabError, match="--unsandboxed"):
-        judge_candidates(problem, [], settings=ArenaSettings(timing="none", lock_folder=tmp_path))
+        evaluate_candidates_sync(
+            problem, [], settings=ArenaSettings(timing="none", lock_folder=tmp_path)
+        )
     settings = ArenaSettings(timing="none", lock_folder=tmp_path, unsandboxed=True)
-    done = judge_candidates(problem, [CANDIDATES["right"], CANDIDATES["wrong"]], settings=settings)
+    done = evaluate_candidates_sync(
+        problem, [CANDIDATES["right"], CANDIDATES["wrong"]], settings=settings
+    )
     assert [judgement.verdict for judgement in done.judgements] == [
         Verdict.PASSED,
         Verdict.REJECTED,
@@ -351,7 +355,7 @@ def test_candidates_may_be_given_by_path(top, tmp_path):
     )
     settings = ArenaSettings(timing="none", unsandboxed=not HAS_SANDBOX, lock_folder=tmp_path)
     problem = make_problem(top, check=CHECKS[1:])
-    done = judge_candidates(
+    done = evaluate_candidates_sync(
         problem, [str(folder), folder, read_candidate(folder)], settings=settings
     )
     assert [judgement.name for judgement in done.judgements] == ["heap"] * 3

@@ -23,7 +23,7 @@ from fairtrial.arena import (
     Rejection,
     Verdict,
     evaluate_candidates,
-    judge_candidates,
+    evaluate_candidates_sync,
     opening,
     warm_imports as warming,
 )
@@ -85,7 +85,7 @@ except OSError:
     pass
 """
     problem = make_problem(top, look, include=("data",), sandbox=sandbox)
-    found = judge_candidates(problem, [], settings=settings)
+    found = evaluate_candidates_sync(problem, [], settings=settings)
     assert (top / "part/data/table.bin").read_bytes() == b"included"
     if sandbox == "plain":
         assert any("included paths are copied into every slot" in note for note in found.notes)
@@ -94,7 +94,7 @@ except OSError:
 def test_what_is_ignored_and_not_included_is_not_there(top, settings):  # 2
     look = "assert not os.path.exists('data')\n"
     look += "assert os.listdir('src/__pycache__')  # 5: compiled once, for all of them"
-    judge_candidates(make_problem(top, look), [], settings=settings)
+    evaluate_candidates_sync(make_problem(top, look), [], settings=settings)
 
 
 @pytest.mark.parametrize("git", [True, False])
@@ -102,7 +102,7 @@ def test_a_repository_is_there_only_if_it_is_asked_for(top, settings, git):  # 4
     look = "import subprocess\nargv = ['git', 'rev-list', '--count', 'HEAD']\n"
     look += "told = subprocess.run(argv, capture_output=True, text=True).stdout\n"
     look += "assert told == '1\\n', told" if git else "assert told == '', told"
-    judge_candidates(make_problem(top, look, git=git), [], settings=settings)
+    evaluate_candidates_sync(make_problem(top, look, git=git), [], settings=settings)
 
 
 @pytest.mark.parametrize("sandbox", SANDBOXES)
@@ -114,7 +114,7 @@ def test_makers_and_recorded_calls_are_hidden_from_checks(top, settings, sandbox
         Check(function="mod:double", calls="calls/double.json", timeout_s=60),
     )
     problem = make_problem(top, look, check=checks, sandbox=sandbox)
-    found = judge_candidates(problem, [], settings=settings)
+    found = evaluate_candidates_sync(problem, [], settings=settings)
     assert any("2 inputs of mod:double were made with seed" in note for note in found.notes)
     assert find_hidden(problem) == ("calls/double.json", "tools/make.py")
 
@@ -122,7 +122,7 @@ def test_makers_and_recorded_calls_are_hidden_from_checks(top, settings, sandbox
 def test_a_limit_for_untracked_files_holds(top, settings):  # 2
     write_files(top, {"large.bin": bytes(3_000_000)})
     with pytest.raises(StudyError, match=r"large\.bin"):
-        judge_candidates(make_problem(top, largest_mb=2), [], settings=settings)
+        evaluate_candidates_sync(make_problem(top, largest_mb=2), [], settings=settings)
 
 
 def mod(name, text):
@@ -224,7 +224,7 @@ def test_a_base_that_fails_warm_is_judged_cold_and_that_is_reported(top, setting
     cold_only = "\ndef test_cold():\n    assert '_fairtrial_harness' not in sys.modules\n"
     problem = warm_problem(top, cold_only)
     given = [mod("right", "X = 1\n"), whole("wrong", "def double(x): return 3", "part/src/mod.py")]
-    found = judge_candidates(problem, given, settings=replace(settings, warm=True))
+    found = evaluate_candidates_sync(problem, given, settings=replace(settings, warm=True))
     (note,) = (note for note in found.notes if "cold" in note)
     assert note.startswith("checks start cold: forked from a warm process, the base fails check[0]")
     assert "tests/test_mod.py::test_cold" in note

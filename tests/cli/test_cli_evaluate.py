@@ -701,10 +701,12 @@ def test_the_guides_python_runs(top, monkeypatch, capsys):
     code = re.search(r"```python\n(.*?)```", GUIDE, re.S)[1]
     code = code.replace("toposort.yaml", "problem.yaml")
     code = code.replace("candidates/deque.diff", "c/wrong.diff")
-    judge = fairtrial.arena.judge_candidates
+    judge = fairtrial.arena.evaluate_candidates_sync
     settings = fairtrial.arena.ArenaSettings(timing="none", unsandboxed=True, warm=False)
     monkeypatch.setattr(
-        fairtrial.arena, "judge_candidates", lambda *a, **k: judge(*a, **k, settings=settings)
+        fairtrial.arena,
+        "evaluate_candidates_sync",
+        lambda *a, **k: judge(*a, **k, settings=settings),
     )
     monkeypatch.chdir(top)
     exec(code, {})

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fairtrial.arena import ArenaSettings, Verdict, judge_candidates, load_problem
+from fairtrial.arena import ArenaSettings, Verdict, evaluate_candidates_sync, load_problem
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "algotune"
 
@@ -159,7 +159,7 @@ def test_answers_are_judged_by_the_verifier_of_the_task(
     folder = out / "any_large"
     settings = ArenaSettings(timing="none", unsandboxed=True, audit=False, lock_folder=tmp_path)
     candidates = sorted((folder / "candidates").iterdir())
-    evaluation = judge_candidates(
+    evaluation = evaluate_candidates_sync(
         load_problem(folder / "problem.yaml"), candidates, settings=settings
     )
     right, wrong = evaluation.judgements

@@ -4,11 +4,15 @@ import ast
 import dataclasses
 import random
 import re
+import shutil
 from pathlib import Path
 
 import click
 import pytest
 import yaml
+from arena_fault_kit import WORKING
+from clock_kit import simulate_clock
+from repository_kit import run_git
 
 from fairtrial import CodeProblem, Study, validate_study
 from fairtrial.arena import Failure, Verdict
@@ -220,3 +224,23 @@ def test_functions_that_propose_do(project, guide, module):
     assert base not in texts
     assert right in texts
     assert len(texts) > 1
+
+
+@pytest.mark.skipif(not WORKING, reason="there is no sandbox here, and guides use one")
+def test_the_search_of_the_tutorial_finds_what_it_says(tmp_path, monkeypatch, capsys):
+    """The clock is simulated; proposals, repairs, checks and delivery are real."""
+    folder = tmp_path / "toposort"
+    shutil.copytree(ROOT / "examples" / "toposort", folder)
+    run_git(folder, "init", "-q")
+    monkeypatch.chdir(folder)
+    simulate_clock(monkeypatch, tmp_path)
+    (code,) = (each for each in blocks("tutorial-builder", "python") if "# search.py" in each)
+    (shown,) = (each for each in blocks("tutorial-builder", "console") if "search.py" in each)
+    exec(compile(code, "search.py", "exec"), {"__name__": "__main__"})
+
+    def without_figures(text):
+        return re.sub(r"\d+\.\d+x .*", "", text)
+
+    promised = shown.partition("\n")[2]
+    assert without_figures(capsys.readouterr().out) == without_figures(promised)
+    assert "heap" in (folder / "best.patch").read_text()

@@ -19,7 +19,7 @@ from fairtrial.arena import (
     Judgement,
     Reason,
     Verdict,
-    judge_candidates,
+    evaluate_candidates_sync,
     load_problem,
     open_arena,
     read_candidate,
@@ -129,7 +129,7 @@ def test_files_may_be_named_from_the_top_or_from_the_project(
         place.mkdir(parents=True)
         (place / "sorting.py").write_bytes(text)
     given = [from_project, from_top, Candidate("none", files={})]
-    found = judge_candidates(problem, given, settings=settings)
+    found = evaluate_candidates_sync(problem, given, settings=settings)
     first, second, third = found.judgements
     assert first.rejection is not None
     assert first.rejection.reason == Reason.DIFFERENT

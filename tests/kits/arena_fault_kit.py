@@ -145,11 +145,11 @@ main()
 LIBRARY = """
 import sys
 from pathlib import Path
-from fairtrial.arena import ArenaSettings, judge_candidates, load_problem
+from fairtrial.arena import ArenaSettings, evaluate_candidates_sync, load_problem
 settings = ArenaSettings(timing="none",
     lock_folder=Path(sys.argv[1]), emit=lambda event: print(event, file=sys.stderr, flush=True)
 )
-judge_candidates(load_problem(sys.argv[2]), sys.argv[3:], settings=settings)
+evaluate_candidates_sync(load_problem(sys.argv[2]), sys.argv[3:], settings=settings)
 """
 # A warm server that takes for ever to import what it shall.
 SLOW_SERVER = """

@@ -7,7 +7,7 @@ import random
 import sys
 import time
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 
 from anyio.from_thread import start_blocking_portal
@@ -15,6 +15,7 @@ from arena_fault_kit import WORKING, list_below
 from repository_kit import make_repository
 
 from fairtrial.arena import (
+    Arena,
     ArenaSettings,
     Benchmark,
     Candidate,
@@ -31,6 +32,8 @@ from fairtrial.arena.timing.bench import SessionBatch
 from fairtrial.arena.timing.function_benchmark import FunctionBenchmark
 from fairtrial.arena.timing.session import Schedule
 from fairtrial.arena.timing.worker_channel import WorkerReply
+from fairtrial.optimize import optimizer
+from fairtrial.sandbox import host_lock
 from fairtrial.sandbox.harness import packing
 
 PATIENCE_S = 180.0
@@ -394,3 +397,34 @@ def find_workers(program="timed_worker.py"):
 
 
 SCHEDULE = Schedule(b"{}", calls=3, rounds=4)
+
+
+class TwiceAsFast:
+    """A bench by which every candidate takes half of the base's time."""
+
+    notes = ()
+
+    async def run(self, changes, label, first, count, budget_s):
+        batch = SessionBatch(seconds=0.01)
+        for number in range(first, first + count):
+            ratio = math.exp(random.Random(f"{label}/{number}").gauss(math.log(0.5), 0.001))
+            batch.replicates.append((make_session(ratio, number=number),))
+        return batch
+
+
+def simulate_clock(monkeypatch, lock_folder):
+    """Let arenas of this process have simulated benches, and a host lock of their own.
+
+    Optimizations don't audit their checks, which would take most of the time.
+    """
+
+    @asynccontextmanager
+    async def bench(arena):
+        yield TwiceAsFast()
+
+    async def audit_nothing(arena, settings):
+        return ()
+
+    monkeypatch.setattr(Arena, "bench", bench)
+    monkeypatch.setattr(optimizer, "audit_checks", audit_nothing)
+    monkeypatch.setattr(host_lock, "HOST_FOLDER", lock_folder)

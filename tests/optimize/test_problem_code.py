@@ -22,7 +22,7 @@ from fairtrial.arena import (
     Reason,
     Rejection,
     Verdict,
-    judge_candidates,
+    evaluate_candidates_sync,
 )
 from fairtrial.arena.delivery.edits import FileEdit
 from fairtrial.core import plugins
@@ -120,7 +120,7 @@ def judged_as(monkeypatch, judgement, given=None):
 
         return Evaluation
 
-    monkeypatch.setattr(module, "judge_candidates", judge)
+    monkeypatch.setattr(module, "evaluate_candidates_sync", judge)
     return BoundCode(code=None)
 
 
@@ -178,8 +178,10 @@ def test_a_base_that_does_not_hold_is_no_failure_of_the_agent(folder):
 
 def test_a_study_of_agents_that_write_code(folder, monkeypatch):
     """From YAML to tables: one agent gets it right, one wrong; both are results."""
-    judge = partial(judge_candidates, slots=1, settings=SETTINGS)
-    monkeypatch.setattr(module, "judge_candidates", lambda code, given, **_: judge(code, given))
+    judge = partial(evaluate_candidates_sync, slots=1, settings=SETTINGS)
+    monkeypatch.setattr(
+        module, "evaluate_candidates_sync", lambda code, given, **_: judge(code, given)
+    )
 
     def agent(task):
         assert task.problem.code.check[0].function == "twice:double"

@@ -14,7 +14,7 @@ from registry import install, unpack
 from repository_kit import fingerprint, run_git
 
 from fairtrial import Candidate, CodeProblem
-from fairtrial.arena import ArenaSettings, FileState, judge_candidates
+from fairtrial.arena import ArenaSettings, FileState, evaluate_candidates_sync
 from fairtrial.core import StudyError
 from fairtrial.sandbox import Limits
 
@@ -187,7 +187,7 @@ def judge(problem, candidates, *, warm=True):
 
 
 def judge_once(problem, candidates, *, warm):
-    evaluation = judge_candidates(
+    evaluation = evaluate_candidates_sync(
         problem, candidates, settings=ArenaSettings(timing="none", warm=warm)
     )
     assert [each.name for each in evaluation.judgements] == [each.name for each in candidates]

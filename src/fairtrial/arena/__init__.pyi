@@ -41,7 +41,7 @@ from fairtrial.arena.evaluation import (
     Evaluation as Evaluation,
     audit_quickly as audit_quickly,
     evaluate_candidates as evaluate_candidates,
-    judge_candidates as judge_candidates,
+    measure_candidate as measure_candidate,
     read_candidates as read_candidates,
 )
 from fairtrial.arena.events import (
@@ -102,6 +102,7 @@ from fairtrial.arena.preflight import (
     check_problem_file as check_problem_file,
 )
 from fairtrial.arena.problem_files import (
+    as_problem as as_problem,
     is_problem_file as is_problem_file,
     load_problem as load_problem,
     read_problem as read_problem,
@@ -122,6 +123,11 @@ from fairtrial.arena.slots.threads import (
 )
 from fairtrial.arena.snapshot.snapshot import (
     compute_tree as compute_tree,
+)
+from fairtrial.arena.sync import (
+    compare_candidates_sync as compare_candidates_sync,
+    evaluate_candidates_sync as evaluate_candidates_sync,
+    measure_candidate_sync as measure_candidate_sync,
 )
 from fairtrial.arena.timing.bench import (
     Bench as Bench,

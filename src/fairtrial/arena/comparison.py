@@ -19,10 +19,10 @@ from fairtrial.arena.model.adequacy import Adequacy
 from fairtrial.arena.model.candidates import Candidate, Changes
 from fairtrial.arena.model.judgements import Judgement
 from fairtrial.arena.model.plain_data import measured_as_dict
-from fairtrial.arena.model.problem import CodeProblem
 from fairtrial.arena.model.timings import Measurement
 from fairtrial.arena.model.verdicts import Rejection, Verdict
 from fairtrial.arena.opening import open_arena
+from fairtrial.arena.problem_files import ProblemSource, as_problem
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.arena.slots.threads import NoRoomError
 from fairtrial.arena.timing.bench import Bench
@@ -73,7 +73,7 @@ class Comparison:
 
 
 async def compare_candidates(
-    problem: CodeProblem,
+    problem: ProblemSource,
     first: CandidateSource,
     second: CandidateSource,
     *,
@@ -81,10 +81,12 @@ async def compare_candidates(
 ) -> Comparison:
     """Check two versions, then time the second against the first.
 
+    problem: the code problem, or the path of its file
     first, second: candidates, or paths of diffs or folders; ``base`` stands for the base
     settings: options of the arena; its `emit` gets phases, and `TimingProgress` of the second
     """
     settings = settings or ArenaSettings()
+    problem = as_problem(problem)
     valgrind = find_valgrind() if settings.instructions else None
     candidates = disambiguate_names([_read(first), _read(second)])
     async with open_arena(problem, settings=settings) as arena:

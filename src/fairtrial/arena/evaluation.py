@@ -18,10 +18,10 @@ from fairtrial.arena.events import CandidateJudged, CheckStarted
 from fairtrial.arena.model.adequacy import Adequacy
 from fairtrial.arena.model.candidates import Candidate, Changes
 from fairtrial.arena.model.judgements import Judgement
-from fairtrial.arena.model.problem import CodeProblem
 from fairtrial.arena.model.timings import Measurement
 from fairtrial.arena.model.verdicts import Rejection
 from fairtrial.arena.opening import open_arena
+from fairtrial.arena.problem_files import ProblemSource, as_problem
 from fairtrial.arena.settings import ArenaSettings
 from fairtrial.arena.slots.threads import NoRoomError
 from fairtrial.arena.timing.bench import Bench
@@ -109,7 +109,7 @@ def read_candidates(sources: Sequence[CandidateSource]) -> list[Candidate]:
 
 
 async def evaluate_candidates(
-    problem: CodeProblem,
+    problem: ProblemSource,
     candidates: Sequence[CandidateSource],
     *,
     slots: int | None = None,
@@ -117,6 +117,7 @@ async def evaluate_candidates(
 ) -> Evaluation:
     """Check candidates concurrently, then time those that pass one at a time.
 
+    problem: the code problem, or the path of its file
     candidates: `Candidate`s, or paths of diffs and folders
     slots: how many candidates are checked at once; by default the number of cores
     settings: options of the arena; its `emit` takes the events of each candidate
@@ -124,6 +125,7 @@ async def evaluate_candidates(
     Returns judgements in the order of the candidates.
     """
     settings = settings or ArenaSettings()
+    problem = as_problem(problem)
     valgrind = find_valgrind() if settings.instructions else None
     read = read_candidates(candidates)
     async with (
@@ -149,6 +151,22 @@ async def evaluate_candidates(
             arena.kept,
             arena.adequacy,
         )
+
+
+async def measure_candidate(
+    problem: ProblemSource, candidate: CandidateSource, *, settings: ArenaSettings | None = None
+) -> Judgement:
+    """Check one candidate, then time it against the base until that is decided.
+
+    problem: the code problem, or the path of its file
+    candidate: a `Candidate`, or the path of a diff or folder
+    settings: options of the arena; its `timing` doesn't count
+
+    Returns its judgement; `measurement` is None if it was rejected, or nothing can be timed.
+    """
+    settings = replace(settings or ArenaSettings(), timing="each")
+    evaluation = await evaluate_candidates(problem, [candidate], slots=1, settings=settings)
+    return evaluation.judgements[0]
 
 
 async def audit_quickly(arena: Arena, settings: ArenaSettings) -> tuple[str, ...]:
@@ -229,19 +247,3 @@ async def judge_all(
         for index, candidate in enumerate(candidates):  # in order: the first of equals is judged
             tasks.start_soon(judge, index, candidate)
     return tuple(result for result in results if result is not None)
-
-
-def judge_candidates(
-    problem: CodeProblem,
-    candidates: Sequence[CandidateSource],
-    *,
-    slots: int | None = None,
-    settings: ArenaSettings | None = None,
-) -> Evaluation:
-    """Run `evaluate_candidates` from code that isn't async."""
-    import anyio
-
-    async def run() -> Evaluation:
-        return await evaluate_candidates(problem, candidates, slots=slots, settings=settings)
-
-    return anyio.run(run)

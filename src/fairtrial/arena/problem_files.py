@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fairtrial.arena.model.problem import CodeProblem
-from fairtrial.core import Mistake, StudyError, build_record, documents
+from fairtrial.core import Mistake, StudyError, build_record, describe_value, documents
 
+ProblemSource = CodeProblem | str | os.PathLike[str]
 _EMPTY_FILE_HINT = "docs/problems.md has one to start from"
 
 
@@ -47,6 +48,20 @@ def read_problem(
     object.__setattr__(problem, "folder", Path(path).absolute().parent.resolve())
     object.__setattr__(problem, "file", Path(path).name)
     return problem, [f"{source}:{warning.line}: {warning}" for warning in document.warnings]
+
+
+def as_problem(problem: ProblemSource) -> CodeProblem:
+    """Return the code problem that is given, or that the file of that path holds.
+
+    Raises `StudyError` if it is neither, with all mistakes of a file.
+    """
+    if isinstance(problem, CodeProblem):
+        return problem
+    if isinstance(problem, (str, os.PathLike)):
+        return load_problem(problem)
+    hint = "load_problem(path) reads one from a file"
+    message = f"expected a CodeProblem or the path of a problem file, got {describe_value(problem)}"
+    raise StudyError(Mistake(("problem",), message, hint))
 
 
 def is_problem_file(path: str | os.PathLike[str]) -> bool:

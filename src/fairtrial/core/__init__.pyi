@@ -14,6 +14,9 @@ from fairtrial.core import (
 from fairtrial.core.atomic_files import (
     atomic_write as atomic_write,
 )
+from fairtrial.core.blocking import (
+    run_blocking as run_blocking,
+)
 from fairtrial.core.canonical import (
     canonical_json as canonical_json,
 )

@@ -8,6 +8,10 @@ from fairtrial.optimize.events import (
     ProposalRequested as ProposalRequested,
     RequestWithdrawn as RequestWithdrawn,
 )
+from fairtrial.optimize.optimization import (
+    optimize_code as optimize_code,
+    optimize_code_sync as optimize_code_sync,
+)
 from fairtrial.optimize.optimizer import (
     Optimizer as Optimizer,
 )

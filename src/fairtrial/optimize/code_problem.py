@@ -19,7 +19,7 @@ from fairtrial.arena import (
     Judgement,
     Reason,
     Verdict,
-    judge_candidates,
+    evaluate_candidates_sync,
     load_problem,
     require_editable_files,
 )
@@ -153,7 +153,9 @@ class BoundCode(problems.ProblemHooks):
 
     def _judge(self, candidate: Candidate) -> Judgement:
         with MisfitError.instead_of_study_errors():
-            evaluation = judge_candidates(self.code, [candidate], slots=1, settings=self.settings)
+            evaluation = evaluate_candidates_sync(
+                self.code, [candidate], slots=1, settings=self.settings
+            )
             if evaluation.adequacy and evaluation.adequacy.veto:
                 raise StudyError(Mistake(("check",), evaluation.adequacy.veto))
         return evaluation.judgements[0]

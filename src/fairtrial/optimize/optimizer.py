@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import Field, dataclass, field, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 from fairtrial.arena import (
     Arena,
@@ -22,7 +24,7 @@ from fairtrial.optimize.confirmation import (
     make_result,
     refuse_unfounded,
 )
-from fairtrial.optimize.journal import problem_fingerprint, read_journal
+from fairtrial.optimize.journal import OptimizationJournal, problem_fingerprint, read_journal
 from fairtrial.optimize.lineage import LoopRules
 from fairtrial.optimize.loop import OptimizeLoop
 from fairtrial.optimize.option_flags import OptionFlag, flag, list_flags
@@ -56,6 +58,25 @@ _OLDER_NAMES = {"lines": "lineages"}
 """Options of studies of earlier versions, and their present names."""
 _RENAMED_RULES = {"batch": "batch_refine"}
 """Options whose name in `LoopRules` is another one."""
+
+
+class RunContext(Protocol):
+    """What an optimization needs of its surroundings; a `Task` has it."""
+
+    @property
+    def seed(self) -> int:
+        """The seed of random choices."""
+        ...
+
+    @property
+    def journal(self) -> OptimizationJournal:
+        """Keeps replies and verdicts."""
+        ...
+
+    @property
+    def workspace(self) -> Path | None:
+        """A folder on the disk of the journal, to check for free space; None if unknown."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +170,13 @@ class Optimizer(Record, agents.AgentHooks):
         assert self._built is not None, "options with mistakes make no optimizer"
         return self._built
 
+    def with_proposer(self, proposer: Proposer) -> Optimizer:
+        """Return the same optimizer with a proposer that is given as an object."""
+        changed = copy(self)
+        changed._set("_built", proposer)
+        changed._set("proposer", proposer.name)
+        return changed
+
     def check_start(self, budget: RunBudget) -> None:
         """Raise a `StudyError` if no run can start: a missing key, a ceiling that can't be kept."""
         ceilings = [
@@ -201,7 +229,7 @@ class Optimizer(Record, agents.AgentHooks):
         return f"{text} takes {rough_seconds(most_s)} at most, and mostly far less"
 
     async def optimize(
-        self, problem: CodeProblem, task: Task, emit: events.Emit
+        self, problem: CodeProblem, task: RunContext, emit: events.Emit
     ) -> tuple[Scheduler, OptimizationResult]:
         """Run one optimization; return its scheduler, which has all candidates, and its result."""
         self.check_proposer(problem)
@@ -222,7 +250,7 @@ class Optimizer(Record, agents.AgentHooks):
         )
 
     async def _search(
-        self, arena: Arena, bench: Bench, proposer: Proposer, task: Task, emit: events.Emit
+        self, arena: Arena, bench: Bench, proposer: Proposer, task: RunContext, emit: events.Emit
     ) -> tuple[Scheduler, OptimizationResult]:
         brief = await make_brief(arena)
         unread = describe_unread(await arena.list_unread())
@@ -247,7 +275,7 @@ class Optimizer(Record, agents.AgentHooks):
         return scheduler, replace(result, tree=arena.tree, notes=(*arena.notes, *unread, *notes))
 
     async def _make_loop(
-        self, task: Task, problem: CodeProblem, proposer: Proposer, brief: Brief, reply: Usage
+        self, task: RunContext, problem: CodeProblem, proposer: Proposer, brief: Brief, reply: Usage
     ) -> OptimizeLoop:
         lineages = self.lineages or await choose_lineages(proposer, brief, self.max_candidates)
         rules = self._rules(lineages)

@@ -87,8 +87,12 @@ class FunctionProposer(Proposer, Record):
 
     async def open(self, workshop: Workshop) -> OpenFunctionProposer:
         """Return the proposer with its function imported."""
-        target = self._within(workshop.folder).load()
-        return OpenFunctionProposer(self, target, workshop.lock)
+        return self._open(self._within(workshop.folder).load(), workshop.lock)
+
+    def _open(self, target: ProposalFunction, lock: HostLock) -> OpenFunctionProposer:
+        return OpenFunctionProposer(
+            self.use, target, lock, self.kinds, self.batch, self.waits, self.most_at_once
+        )
 
     def _within(self, folder: Path) -> FunctionProposer:
         return self if self.folder else replace(self, folder=folder)
@@ -110,57 +114,83 @@ class FunctionProposer(Proposer, Record):
 
     async def propose(self, brief: Brief, request: Request) -> Reply:
         """Import the function, call it, and return its value as a reply."""
-        return await OpenFunctionProposer(self, self.load(), HostLock()).propose(brief, request)
+        return await self._open(self.load(), HostLock()).propose(brief, request)
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectProposer(Proposer):
+    """A function that is given as an object, such as a closure; called as a `FunctionProposer`'s.
+
+    An async one is taken to wait for answers from elsewhere; see `FunctionProposer.waits`.
+
+    target: the function
+    """
+
+    target: ProposalFunction
+
+    name = "function"
+
+    async def open(self, workshop: Workshop) -> OpenFunctionProposer:
+        """Return the proposer with the arena's host lock."""
+        return self._open(workshop.lock)
+
+    async def propose(self, brief: Brief, request: Request) -> Reply:
+        """Call the function, and return its value as a reply."""
+        return await self._open(HostLock()).propose(brief, request)
+
+    def _open(self, lock: HostLock) -> OpenFunctionProposer:
+        label = getattr(self.target, "__name__", type(self.target).__name__)
+        return OpenFunctionProposer(label, self.target, lock, waits=_is_async(self.target))
 
 
 @dataclass(frozen=True, slots=True)
 class OpenFunctionProposer(Proposer):
     """A function proposer whose function is imported.
 
-    options: the proposer as the study describes it
+    label: what messages and names of candidates call it
     target: the function
     lock: the host lock, shared while the function computes
+    kinds, batch, waits, most_at_once: as of `FunctionProposer`
     """
 
-    options: FunctionProposer
+    label: str
     target: ProposalFunction
     lock: HostLock
+    kinds: tuple[RequestKind, ...] = tuple(RequestKind)
+    batch: bool = False
+    waits: bool = False
+    most_at_once: int = 1
 
     name = "function"
 
     @property
-    def most_at_once(self) -> int:
-        """How many calls may be under way at the same time."""
-        return self.options.most_at_once
-
-    @property
     def can_batch(self) -> bool:
         """Whether one request may be about several candidates."""
-        return self.options.batch
+        return self.batch
 
     def can(self, kind: RequestKind) -> bool:
-        """Return whether the options name this kind of request."""
-        return self.options.can(kind)
+        """Return whether it takes this kind of request."""
+        return kind in self.kinds
 
     async def propose(self, brief: Brief, request: Request) -> Reply:
         """Call the function; return its value as a reply, or its exception as a refusal."""
         lease: AbstractAsyncContextManager[Any] = (
-            nullcontext() if self.options.waits else self.lock.shared()
+            nullcontext() if self.waits else self.lock.shared()
         )
         async with lease:
             began_s = time.monotonic()
             value, error = await self._call(brief, request)
-            usage = Usage(self.options.use, seconds=time.monotonic() - began_s)
+            usage = Usage(self.label, seconds=time.monotonic() - began_s)
         if isinstance(error, LabError):
             raise error
         if isinstance(error, Broken):
-            raise LabError(f"{self.options.use}: {error}") from error
+            raise LabError(f"{self.label}: {error}") from error
         if error is not None:
-            return Reply(usage=usage, refusal=f"{self.options.use} raised {_last_line(error)}")
+            return Reply(usage=usage, refusal=f"{self.label} raised {_last_line(error)}")
         try:
             return self._read(value, request, usage)
         except _UnusableValue as unusable:
-            return Reply(usage=usage, refusal=f"{self.options.use} returned {unusable}")
+            return Reply(usage=usage, refusal=f"{self.label} returned {unusable}")
 
     async def _call(self, brief: Brief, request: Request) -> tuple[Any, BaseException | None]:
         """Return the function's value, or its exception.
@@ -189,17 +219,15 @@ class OpenFunctionProposer(Proposer):
             return value
         values = value if isinstance(value, (list, tuple)) else [value]
         _refuse_surplus(values, request)
-        label = f"{self.options.use}-{request.lineage}.{request.step}"
+        label = f"{self.label}-{request.lineage}.{request.step}"
         candidates = []
         for place, item in enumerate(values):
             name = label if len(values) == 1 else f"{label}-{place + 1}"
             parent = request.about[place].digest if place < len(request.about) else None
-            template = Candidate(
-                name, files={}, parent=parent, origin=f"function: {self.options.use}"
-            )
+            template = Candidate(name, files={}, parent=parent, origin=f"function: {self.label}")
             candidates.append(_read_candidate(item, template))
         if not any(candidates):
-            return Reply(usage=usage, refusal=f"{self.options.use} has nothing to propose")
+            return Reply(usage=usage, refusal=f"{self.label} has nothing to propose")
         return Reply(tuple(candidates), usage)
 
 

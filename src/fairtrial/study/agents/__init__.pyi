@@ -4,6 +4,7 @@ from fairtrial.study.agents.hooks import (
     AgentHooks as AgentHooks,
 )
 from fairtrial.study.agents.journal import (
+    Journal as Journal,
     JournalEntry as JournalEntry,
 )
 from fairtrial.study.model.expenses import (

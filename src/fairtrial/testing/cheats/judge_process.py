@@ -17,7 +17,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from fairtrial.arena import ArenaSettings, Candidate, CodeProblem, judge_candidates
+from fairtrial.arena import ArenaSettings, Candidate, CodeProblem, evaluate_candidates_sync
 from fairtrial.core import events
 
 JUDGE_S = 60.0
@@ -129,7 +129,7 @@ def main() -> None:
 
     problem, candidates, options = pickle.loads(sys.stdin.buffer.read())
     settings = ArenaSettings(timing="none", emit=_tell_waiting, **options)
-    evaluation = judge_candidates(problem, candidates, slots=2, settings=settings)
+    evaluation = evaluate_candidates_sync(problem, candidates, slots=2, settings=settings)
     report = {
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "verdicts": {
