@@ -7,6 +7,15 @@ from fairtrial.study.agents.journal import (
     Journal as Journal,
     JournalEntry as JournalEntry,
 )
+from fairtrial.study.agents.transcript import (
+    TRANSCRIPT_TYPES as TRANSCRIPT_TYPES,
+    TranscriptRecord as TranscriptRecord,
+    message_event as message_event,
+    model_call_event as model_call_event,
+    read_transcript as read_transcript,
+    tool_call_event as tool_call_event,
+    tool_result_event as tool_result_event,
+)
 from fairtrial.study.model.expenses import (
     NO_EXPENSE as NO_EXPENSE,
     Expense as Expense,

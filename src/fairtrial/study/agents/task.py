@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial.core import events
-from fairtrial.study.agents.events import EventStream, make_event
+from fairtrial.study.agents.events import EventStream, make_event, read_event
 from fairtrial.study.agents.journal import Journal
 from fairtrial.study.agents.workspace import Workspace
 from fairtrial.study.model.conditions import Condition
@@ -99,3 +99,11 @@ class Task:
             `record_id`, `level` and `timestamp` have columns of their own.
         """
         self._events.add(make_event(event_type, text, actor_id, meta))
+
+    def record(self, event: Mapping[str, Any]) -> None:
+        """Record an event given as a mapping, such as those of `fairtrial.study.agents`.
+
+        `message_event`, `tool_call_event`, `tool_result_event` and `model_call_event` make the
+        events of a transcript, which `fairtrial show` prints as a conversation.
+        """
+        self._events.add(read_event(event, "event"))
