@@ -35,8 +35,13 @@ HEAVY = {
     "msgspec", "yaml", "rich", "anyio", "httpx", "numpy", "scipy", "matplotlib",
 }  # fmt: skip
 # Where a first-party import may stand inside a function: the lazy tables, and methods of `Study`
-# that read and write files.
-LAZY = {"fairtrial/_facade.py", "fairtrial/cli/main.py", "fairtrial/study/model/study.py"}
+# that read and write files, and of `Results` that make pages.
+LAZY = {
+    "fairtrial/_facade.py",
+    "fairtrial/cli/main.py",
+    "fairtrial/study/model/study.py",
+    "fairtrial/study/tables/results.py",
+}
 # What runs inside the sandbox is run by path, and shares its wire formats with the conformance
 # suites, which run beside it. `testing` has no facade, since its suites need pytest.
 PAST_FACADES = {
@@ -47,9 +52,9 @@ FILES = sorted(SOURCE.rglob("*.py"))
 # How many names and namespaces each facade may list, and how many names may cross packages in all
 # (`tools/import_graph.py`). Lower a number when it can be lowered; to raise one is a decision.
 MOST_NAMES = {
-    "core": 33, "llm": 10, "sandbox": 34, "study": 78, "arena": 77, "optimize": 23, "compat": 60,
+    "core": 33, "llm": 10, "sandbox": 34, "study": 79, "arena": 77, "optimize": 23, "compat": 60,
 }  # fmt: skip
-MOST_CROSSING_NAMES = 210
+MOST_CROSSING_NAMES = 212
 # Functions that a facade lists although no package uses them and no guide mentions them.
 UNDOCUMENTED: dict[str, set[str]] = {}
 

@@ -20,6 +20,7 @@ from fairtrial.core import on_one_line
 Command = TypeVar("Command", bound=Callable[..., Any])
 MOST_FACTS = 30
 REPORT_NAME = "report.md"
+PAGE_NAME = "report.html"
 LABELS = {"runs": "rows", "kept_runs": "kept rows", "aliases": "can't be told apart"}
 """Names of facts in text output, where they differ from the key: `runs` means agent runs there."""
 MEANINGS = {

@@ -7,6 +7,7 @@ from fairtrial.study import (
     extensions as extensions,
     files as files,
     ledger as ledger,
+    page as page,
     problems as problems,
     report as report,
     runner as runner,

@@ -70,7 +70,7 @@ def summary_text(data: RunTable, tests: Sequence[HypothesisTest]) -> str:
     if data.study.hypotheses:
         is_interim = data.pending > 0 and len(data) > 0
         verdicts = render_verdicts(tests, is_interim=is_interim) or "Nothing was tested."
-        parts += [*([_interim_warning(data)] if is_interim else []), "## Verdicts", verdicts]
+        parts += [*([interim_warning(data)] if is_interim else []), "## Verdicts", verdicts]
         parts += filter(None, [standing_text(data, tests)])
     parts += ["## Runs", format_list(_run_lines(data))]
     if data.conditions:
@@ -94,7 +94,8 @@ def _lead_line(data: RunTable) -> str:
     return " · ".join(facts)
 
 
-def _interim_warning(data: RunTable) -> str:
+def interim_warning(data: RunTable) -> str:
+    """Return what a reader of an unfinished study must know first, in Markdown."""
     if schedule_looks(data.study, data.conditions) is not None:
         return (
             f"**Not finished**: {len(data):,} of {data.totals.planned:,} runs are done. Claims are "

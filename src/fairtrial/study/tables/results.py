@@ -155,6 +155,15 @@ class Results(Sequence[RunResult]):
             for row in evaluation_rows(result):
                 yield dict(zip(EVALUATION_COLUMNS, row, strict=True))
 
+    def to_html(self) -> str:
+        """Return the page of the study: an HTML document that needs no network.
+
+        Tests the hypotheses, and reads all results twice.
+        """
+        from fairtrial.study.page import collect_page, render_page
+
+        return render_page(collect_page(self))
+
     # -- the ledger --
 
     def close(self) -> None:

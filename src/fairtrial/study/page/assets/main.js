@@ -1,0 +1,71 @@
+// The page as a whole: sections, navigation, deep links.
+
+let data = null;
+
+function sections() {
+  const list = [["verdicts", "Verdicts", verdictSection(data)]];
+  const add = (id, title, content) => {
+    if (content && content.flat(Infinity).some(Boolean)) list.push([id, title, content]);
+  };
+  add("effects", "Effects", effectSection(data));
+  data.outcomes.forEach((outcome, index) =>
+    add(index ? `outcomes-${index}` : "outcomes", index ? `Outcome: ${outcome.name}` : `Outcomes: ${outcome.name}`, outcomeSection(data, outcome, index)));
+  if (data.rows.length) add("runs", "Runs", runSection(data));
+  add("compare", "Compare conditions", compareSection(data));
+  add("failures", "Failures", failureSection(data));
+  add("spending", "Cost and time", spendingSection(data));
+  add("record", "Plan and record", recordSection(data));
+  return list;
+}
+
+function leadLine() {
+  const progress = data.progress;
+  const state = progress.is_running ? "running" : progress.pending ? `not finished${progress.ended_how ? ` (${progress.ended_how})` : ""}` : "finished";
+  const failed = Object.entries(progress.statuses).filter(([status]) => status !== "success")
+    .map(([status, runs]) => `${runs.toLocaleString("en-US")} ${status}`);
+  return [data.study, state, `${progress.done.toLocaleString("en-US")} of ${progress.planned.toLocaleString("en-US")} runs`, ...failed,
+    progress.cost || null].filter(Boolean).join(" · ");
+}
+
+function render(fresh) {
+  data = fresh;
+  data.rows = rowsOf(data.runs);
+  redraws.length = 0;
+  const list = sections();
+  const names = { outcomes: "Outcomes" };
+  const links = list.filter(([id]) => !id.startsWith("outcomes-"))
+    .map(([id, title]) => el("li", {}, el("a", { href: `#${id}` }, names[id] || title)));
+  document.getElementById("page").replaceChildren(
+    el("a", { class: "skip", href: "#verdicts" }, "Skip to the verdicts"),
+    el("header", { class: "top" }, el("h1", {}, data.title), el("p", { class: "lead" }, leadLine()),
+      data.description ? el("p", {}, data.description) : null, el("div", { id: "controls" })),
+    el("nav", { class: "top", "aria-label": "Sections" }, el("ul", {}, links)),
+    el("main", {}, list.map(([id, title, content]) => el("section", { id, "aria-labelledby": `${id}-title`, tabindex: "-1" },
+      el("h2", { id: `${id}-title` }, title), content))),
+    el("footer", {}, `Made by fairtrial ${data.version} at ${data.made_at} from ${data.folder}. This file needs no network.`),
+    dialog);
+  drawAll();
+}
+
+// #section, #run=ID, #runs?condition=0&problem=1, #claim=ID
+function route() {
+  const hash = decodeURIComponent(location.hash.slice(1));
+  if (dialog.open && !hash.startsWith("run=")) dialog.close();
+  if (hash.startsWith("run=")) showRun(data, hash.slice(4));
+  else if (hash.startsWith("runs")) {
+    setFilter(data, hash.slice(5));
+    document.getElementById("runs")?.scrollIntoView();
+  } else if (hash) document.getElementById(hash)?.scrollIntoView();
+}
+
+function start() {
+  render(JSON.parse(document.getElementById("data").textContent));
+  addEventListener("hashchange", route);
+  let timer = 0;
+  addEventListener("resize", () => { clearTimeout(timer); timer = setTimeout(drawAll, 150); });
+  addEventListener("beforeprint", drawAll);
+  if (location.hash) route();
+  performance.mark("fairtrial-drawn");
+}
+
+start();

@@ -1,0 +1,122 @@
+"""A study whose every text is hostile, and a browser to look at its page."""
+
+import shutil
+from contextlib import contextmanager
+
+import pytest
+from run_kit import run
+
+from fairtrial import (
+    AnalysisPlan,
+    Contrast,
+    Factor,
+    Hypothesis,
+    OutcomeSpec,
+    ProblemPacket,
+    RunBudget,
+    Study,
+)
+
+HOSTILE = (
+    "</script><script>window.hurt = 1</script><img src=x onerror='window.hurt = 1'>"
+    "\u2028\u202e\x1b[31mred\x1b[0m\x00\ud800 ${window.hurt = 1} {{1}} --> ]]>"
+)
+STUDY_TEXT = HOSTILE.replace("\ud800", "").replace("\x00", "")
+"""What files of studies can hold."""
+BROWSER = "chromium-headless-shell"
+
+
+def talk(task):
+    """An agent that talks, prints, emits and fails, always with hostile texts."""
+    print(HOSTILE)
+    task.emit("message", STUDY_TEXT, role="user", content=STUDY_TEXT)
+    task.emit("tool_call", STUDY_TEXT, call_id="1")
+    task.emit(STUDY_TEXT, STUDY_TEXT, fact=STUDY_TEXT)
+    if task.factors["style"] == "loud" and task.rng.random() < 0.4:
+        raise ValueError(HOSTILE)
+    score = {"calm": 1.0, "loud": 2.0}[task.factors["style"]] + task.rng.random()
+    return {"score": score, STUDY_TEXT: STUDY_TEXT}
+
+
+def problem(name):
+    return ProblemPacket(
+        name, STUDY_TEXT, STUDY_TEXT, {}, {}, lambda output: {"score": output["score"]}
+    )
+
+
+def make_hostile_study(folder, replicates=4):
+    """Run the study; return its results."""
+    study = Study(
+        "hostile",
+        f"A study {STUDY_TEXT}",
+        description=STUDY_TEXT,
+        output_dir=folder,
+        factors=(
+            Factor("style", description=STUDY_TEXT, levels=("calm", "loud")),
+            Factor("size", levels=(1, 2)),
+        ),
+        agent_specs=("a",),
+        problem_ids=("p", "q", "r"),
+        outcomes=(OutcomeSpec("score", "evaluations", primary=True, description=STUDY_TEXT),),
+        hypotheses=(
+            Hypothesis(
+                "louder",
+                label=f"Loud is better {STUDY_TEXT}",
+                statement=STUDY_TEXT,
+                independent_vars=("style",),
+                dependent_vars=("score",),
+                contrast=Contrast(left="loud", right="calm"),
+                minimum_effect_of_interest=0.5,
+            ),
+        ),
+        analysis_plans=(
+            AnalysisPlan("plan", hypothesis_ids=("louder",), tests=("difference_in_means",)),
+        ),
+        run_budget=RunBudget(replicates=replicates),
+    )
+    problems = {name: problem(name) for name in study.problem_ids}
+    return run(study, talk, problem_registry=problems)
+
+
+@contextmanager
+def open_browser():
+    """Yield a browser; skips the test where there is none."""
+    path = shutil.which(BROWSER)
+    if path is None:
+        pytest.skip(f"there is no {BROWSER}")
+    sync_api = pytest.importorskip("playwright.sync_api")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+class Visit:
+    """A page in the browser, with everything that it should not have done."""
+
+    def __init__(self, browser, path, *, width=1000, scheme="light", address=""):
+        self.context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme
+        )
+        self.page = self.context.new_page()
+        self.complaints = []
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", lambda request: self._note(request.url))
+        self.page.goto(path.absolute().as_uri() + address)
+
+    def _note(self, url):
+        if not url.startswith("file:"):
+            self.complaints.append(f"a request to {url}")
+
+    def __enter__(self):
+        return self.page
+
+    def __exit__(self, kind, *_):
+        hurt = self.page.evaluate("window.hurt")
+        self.context.close()
+        if kind is None:
+            assert self.complaints == []
+            assert hurt is None
