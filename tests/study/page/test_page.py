@@ -116,6 +116,17 @@ def test_a_selection_of_runs_has_failed_ones_and_others_evenly():
     assert abs(sum(halves) - MOST_RUNS / 2) < 5
 
 
+def test_a_selection_is_full_also_where_hardly_any_run_succeeded():
+    class Row:
+        def __init__(self, index):
+            self.plan_index = index
+            self.status = "success" if index < 10 else "failed"
+
+    chosen = select_rows([Row(index) for index in range(20_000)])
+    assert len(chosen) == MOST_RUNS
+    assert sum(row.status == "success" for row in chosen) == 10
+
+
 def test_a_run_with_enormous_output_takes_little_room(tmp_path):
     study = make_study(tmp_path, levels=(1,), replicates=1)
     big = {"x": 1, **{f"part {i}": "z" * 100_000 for i in range(100)}}

@@ -20,7 +20,7 @@ from fairtrial.study.report.run_table import RunTable
 
 MOST_RUNS = 3_000
 MOST_FAILED = 1_000
-"""Of the embedded runs, those that did not succeed."""
+"""Of the embedded runs, those that did not succeed, unless there are too few others."""
 DETAIL_BYTES = 2_500_000
 """Size of all details together."""
 LONGEST_DETAIL = 60_000
@@ -119,7 +119,7 @@ def select_rows(rows: Sequence[RunRow], most: int = MOST_RUNS) -> list[RunRow]:
         return list(rows)
     failed = [row for row in rows if row.status != RunStatus.SUCCESS.value]
     succeeded = [row for row in rows if row.status == RunStatus.SUCCESS.value]
-    chosen = _spread(failed, min(MOST_FAILED, most // 2))
+    chosen = _spread(failed, max(min(MOST_FAILED, most // 2), most - len(succeeded)))
     chosen += _spread(succeeded, most - len(chosen))
     return sorted(chosen, key=lambda row: row.plan_index)
 
