@@ -7,6 +7,9 @@ from fairtrial.arena.audit.audit import (
     AuditLimits as AuditLimits,
     audit_problem as audit_problem,
 )
+from fairtrial.arena.candidate_sources import (
+    read_candidates as read_candidates,
+)
 from fairtrial.arena.candidates.editable_match import (
     require_editable_files as require_editable_files,
 )
@@ -42,7 +45,6 @@ from fairtrial.arena.evaluation import (
     audit_quickly as audit_quickly,
     evaluate_candidates as evaluate_candidates,
     measure_candidate as measure_candidate,
-    read_candidates as read_candidates,
 )
 from fairtrial.arena.events import (
     CandidateJudged as CandidateJudged,

@@ -10,8 +10,9 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from fairtrial.arena.build import run_build
+from fairtrial.arena.candidate_sources import BASE
 from fairtrial.arena.candidates.patches import render_patch
-from fairtrial.arena.candidates.paths import PathChange, PathRules
+from fairtrial.arena.candidates.paths import PathChange, PathRules, show_path
 from fairtrial.arena.candidates.protection import get_protection
 from fairtrial.arena.candidates.resolution import editable_texts, resolve
 from fairtrial.arena.checks.base_expectations import find_failing_on_purpose
@@ -38,10 +39,9 @@ from fairtrial.core import StudyError, run_all
 if TYPE_CHECKING:
     from anyio import Event, Semaphore
 
-BASE = "base"
-"""The name of the base; a candidate that changes nothing is a duplicate of it."""
 READERS = 4
 """How many candidates are resolved at once, which is mostly waiting for git."""
+MOST_LEFT_OUT = 5
 _STRENGTH = list(Basis)
 
 
@@ -196,7 +196,10 @@ class Arena:
             message = f"{failing}: it changes nothing, and the base fails what must pass"
             return rejected(candidate, "", Rejection(Reason.TESTS, message))
         if not resolved.digest:
-            return Judgement(candidate.name, "", Verdict.PASSED, self.basis, duplicate_of=BASE)
+            notes = describe_left_out(resolved)
+            return Judgement(
+                candidate.name, "", Verdict.PASSED, self.basis, duplicate_of=BASE, notes=notes
+            )
         return await self._judge_once(candidate, resolved, begun)
 
     async def _judge_once(
@@ -250,6 +253,7 @@ class Arena:
             check_s=tally.wall_s,
             cpu_s=tally.cpu_s,
             peak_rss_mb=tally.peak_rss_mb,
+            notes=describe_left_out(changes),
         )
 
     async def _run_checks(self, slot: WorktreeSlot, changes: Changes) -> CheckResults:
@@ -333,6 +337,16 @@ class Arena:
     def kept(self) -> Path | None:
         """The folder with the slots, if they are kept afterwards."""
         return self.resources.pool.kept
+
+
+def describe_left_out(changes: Changes) -> tuple[str, ...]:
+    """Return a note on files of a revision that were left out; none if there are none."""
+    paths = changes.left_out
+    if not paths:
+        return ()
+    shown = ", ".join(map(show_path, paths[:MOST_LEFT_OUT]))
+    more = f" and {len(paths) - MOST_LEFT_OUT:,} more" if len(paths) > MOST_LEFT_OUT else ""
+    return (f"left out, since candidates may not change them: {shown}{more}",)
 
 
 def _relative_to_slot(file: str, seen: str) -> str:

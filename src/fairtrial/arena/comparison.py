@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from fairtrial.arena.arena import BASE, Arena
-from fairtrial.arena.candidates.folders import disambiguate_names, read_candidate
+from fairtrial.arena.arena import Arena
+from fairtrial.arena.candidate_sources import CandidateSource, read_pair
 from fairtrial.arena.evaluation import (
-    CandidateSource,
     audit_quickly,
     judge_all,
     require_benchmarks,
 )
 from fairtrial.arena.model.adequacy import Adequacy
-from fairtrial.arena.model.candidates import Candidate, Changes
+from fairtrial.arena.model.candidates import Changes
 from fairtrial.arena.model.judgements import Judgement
 from fairtrial.arena.model.plain_data import measured_as_dict
 from fairtrial.arena.model.timings import Measurement
@@ -75,20 +72,22 @@ class Comparison:
 async def compare_candidates(
     problem: ProblemSource,
     first: CandidateSource,
-    second: CandidateSource,
+    second: CandidateSource | None = None,
     *,
     settings: ArenaSettings | None = None,
 ) -> Comparison:
     """Check two versions, then time the second against the first.
 
     problem: the code problem, or the path of its file
-    first, second: candidates, or paths of diffs or folders; ``base`` stands for the base
+    first, second: candidates, paths of diffs or folders, or git revisions; `base` stands for the
+        base, `.` for the tree as it is. A first one that is a revision becomes the base; one that
+        is a range, like `main...HEAD`, stands for both
     settings: options of the arena; its `emit` gets phases, and `TimingProgress` of the second
     """
     settings = settings or ArenaSettings()
     problem = as_problem(problem)
     valgrind = find_valgrind() if settings.instructions else None
-    candidates = disambiguate_names([_read(first), _read(second)])
+    problem, candidates = await read_pair(problem, first, second)
     async with open_arena(problem, settings=settings) as arena:
         require_benchmarks(arena)
         audit_notes = await audit_quickly(arena, settings)
@@ -112,6 +111,7 @@ async def compare_candidates(
                 notes = ("after normalization both are the same",) if is_same else ()
     measured = result if isinstance(result, Measurement) else None
     first_judgement, second_judgement = judgements
+    left_out = [f"{side.name}: {note}" for side in judgements for note in side.notes]
     if isinstance(result, Rejection):
         second_judgement = second_judgement.with_timing(result)
     return Comparison(
@@ -119,7 +119,7 @@ async def compare_candidates(
         first_judgement,
         second_judgement,
         measured,
-        (*arena.notes, *audit_notes, *notes),
+        (*arena.notes, *left_out, *audit_notes, *notes),
         arena.adequacy,
     )
 
@@ -151,11 +151,3 @@ async def _time_pair(
         counted = await add_instruction_counts(bench, valgrind, rival, {name: (changes, result)})
         result = counted[name]
     return with_vetoes(result, arena.vetoes)
-
-
-def _read(given: CandidateSource) -> Candidate:
-    if isinstance(given, Candidate):
-        return given
-    if os.fspath(given) == BASE:
-        return Candidate(BASE, files={})
-    return read_candidate(Path(given))

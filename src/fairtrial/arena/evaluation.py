@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -12,7 +11,7 @@ from typing import Any
 
 from fairtrial.arena.arena import Arena
 from fairtrial.arena.audit.audit import audit_arena
-from fairtrial.arena.candidates.folders import disambiguate_names, read_candidate
+from fairtrial.arena.candidate_sources import CandidateSource, read_candidates
 from fairtrial.arena.evaluator_failures import unjudged
 from fairtrial.arena.events import CandidateJudged, CheckStarted
 from fairtrial.arena.model.adequacy import Adequacy
@@ -31,7 +30,6 @@ from fairtrial.arena.timing_phase import TimingPhase
 from fairtrial.core import Mistake, StudyError, events
 
 NOT_AUDITED = "checks not audited: whether they reject wrong candidates is not known"
-CandidateSource = Candidate | str | os.PathLike[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,33 +79,6 @@ class Evaluation:
         }
 
 
-def read_candidates(sources: Sequence[CandidateSource]) -> list[Candidate]:
-    """Read candidates from paths of diffs and folders, and give them distinct names.
-
-    Raises one `StudyError` that names all candidates that can't be read.
-    """
-    candidates: list[Candidate] = []
-    errors: list[StudyError] = []
-    for source in sources:
-        try:
-            if not isinstance(source, Candidate):
-                source = read_candidate(Path(source))
-            candidates.append(source)
-        except StudyError as error:
-            errors.append(error)
-    if len(errors) == 1:
-        raise errors[0]
-    if errors:
-        raise StudyError(
-            [
-                Mistake((error.source,), mistake.message, mistake.hint)
-                for error in errors
-                for mistake in error.mistakes
-            ]
-        )
-    return disambiguate_names(candidates)
-
-
 async def evaluate_candidates(
     problem: ProblemSource,
     candidates: Sequence[CandidateSource],
@@ -118,7 +89,7 @@ async def evaluate_candidates(
     """Check candidates concurrently, then time those that pass one at a time.
 
     problem: the code problem, or the path of its file
-    candidates: `Candidate`s, or paths of diffs and folders
+    candidates: `Candidate`s, paths of diffs and folders, or git revisions, like `main..HEAD`
     slots: how many candidates are checked at once; by default the number of cores
     settings: options of the arena; its `emit` takes the events of each candidate
 
@@ -127,7 +98,7 @@ async def evaluate_candidates(
     settings = settings or ArenaSettings()
     problem = as_problem(problem)
     valgrind = find_valgrind() if settings.instructions else None
-    read = read_candidates(candidates)
+    problem, read = await read_candidates(problem, candidates)
     async with (
         open_arena(problem, slots=slots, settings=settings) as arena,
         _opening_bench(arena, settings) as bench,

@@ -89,6 +89,8 @@ async def open_arena(
             python=interpreter.executable,
             largest_mb=problem.largest_mb,
             keep=settings.keep_slots,
+            revision=problem.base,
+            kept=problem.named_files,
         ) as pool,
         AsyncExitStack() as opened,
     ):
@@ -113,7 +115,10 @@ async def open_arena(
             resources, checks, is_wanted=settings.warm, is_proven=runs.facts.get("warm", False)
         ) as (resources, warm_notes):
             rules = PathRules.from_problem(
-                problem, resources.import_roots, find_test_files(resources, checks)
+                problem,
+                resources.import_roots,
+                find_test_files(resources, checks),
+                is_strict=settings.strict_paths,
             )
             settings.emit(events.PhaseStarted(events.Phase.CANARY))
             canary_notes = await run_canaries(

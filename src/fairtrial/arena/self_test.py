@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from fairtrial.arena.arena import BASE
+from fairtrial.arena.candidate_sources import BASE
 from fairtrial.arena.evaluation import require_benchmarks
 from fairtrial.arena.events import SelfComparisonDone
 from fairtrial.arena.model.figures import percent_text, rough_seconds

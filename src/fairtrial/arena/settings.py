@@ -22,6 +22,8 @@ class ArenaSettings:
         times every one until it is decided, `none` only checks them
     audit: whether the checks are audited before candidates are judged
     instructions: whether the instructions of candidates that were timed are counted, too
+    strict_paths: whether a revision that changes files outside of `editable` is rejected, as a diff
+        is; otherwise such files are left out
     emit: called with each progress event: phases of the work, waits for the host lock, candidates
     """
 
@@ -33,6 +35,7 @@ class ArenaSettings:
     timing: Literal["race", "each", "none"] = "race"
     audit: bool = True
     instructions: bool = False
+    strict_paths: bool = False
     emit: events.Emit = events.ignore_event
 
     def __post_init__(self) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from fairtrial.arena.candidate_sources import CandidateSource
 from fairtrial.arena.comparison import Comparison, compare_candidates
 from fairtrial.arena.evaluation import (
-    CandidateSource,
     Evaluation,
     evaluate_candidates,
     measure_candidate,

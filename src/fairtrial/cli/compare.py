@@ -1,9 +1,8 @@
-"""`fairtrial compare`: time one candidate against another."""
+"""`fairtrial compare`: time one version against another."""
 
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 
 import click
 
@@ -16,6 +15,7 @@ from fairtrial.arena import (
     read_problem,
 )
 from fairtrial.cli.audit_text import audit_option, summarize_audit
+from fairtrial.cli.compare_arguments import USAGE, CommandAfterDashes, split_arguments
 from fairtrial.cli.interrupts import run_interruptible
 from fairtrial.cli.output import (
     json_option,
@@ -24,53 +24,69 @@ from fairtrial.cli.output import (
     style,
     warn,
 )
-from fairtrial.cli.problem_commands import choose_emit, print_notes, unsandboxed_option
+from fairtrial.cli.problem_commands import (
+    choose_emit,
+    errors_name,
+    print_notes,
+    report_unusable,
+    strict_paths_option,
+    unsandboxed_option,
+)
 from fairtrial.cli.table import cut_cell
 from fairtrial.cli.timing_files import instructions_option, save_timings, timing_options
 from fairtrial.cli.timing_text import LONGEST_NAME, remark_lines
 from fairtrial.cli.verdict_text import print_verdicts, shown_name
-from fairtrial.core import LabError
+from fairtrial.core import LabError, Mistake, StudyError
 
 
 @click.command(
     name="compare",
-    epilog="Example: fairtrial compare problem.yaml base candidates/faster",
-    short_help="Time one candidate against another.",
+    cls=CommandAfterDashes,
+    epilog="Example: fairtrial compare main my-branch problem.yaml",
+    short_help="Time one version against another.",
 )
-@click.argument("problem", type=click.Path(path_type=Path), metavar="PROBLEM")
-@click.argument("first", metavar="A")
-@click.argument("second", metavar="B")
+@click.argument("words", nargs=-1, metavar="A B PROBLEM")
+@strict_paths_option
 @json_option
 @unsandboxed_option("candidates")
 @timing_options
 @instructions_option
 @audit_option
 def command(
-    problem: Path,
-    first: str,
-    second: str,
+    words: tuple[str, ...],
+    strict_paths: bool,
     as_json: bool,
     unsandboxed: bool,
     timing_files: TimingFiles,
     instructions: bool,
     no_audit: bool,
 ) -> int:
-    """Time candidate B against candidate A: how many times as fast is B?
+    """Time version B against version A: how many times as fast is B?
 
-    A and B are diffs or folders, as for `evaluate`, or the word `base`. Both are checked first.
+    A and B are git revisions (main, HEAD~2, stash@{0}), `.` for the tree as it is, diffs or
+    folders as for `evaluate`, or the word `base`. A..B is the same as A B, and A...B compares B
+    with the merge base of both. If A is a revision, it is the base: B must do what A does. Both are
+    checked first.
+
     Exit code 0 means that both were judged, whatever the verdict is.
     """
-    loaded, warnings = read_problem(problem)
+    given = split_arguments(words)
+    if given.problem is None:
+        message = "there is no problem, which says what is checked and timed"
+        raise StudyError(Mistake((), message, f"write {USAGE}"))
+    loaded, warnings = read_problem(given.problem)
     timing_files.check(instructions=instructions)
     warn(warnings)
     settings = ArenaSettings(
         unsandboxed=unsandboxed,
         instructions=instructions,
         audit=not no_audit,
+        strict_paths=strict_paths,
         emit=choose_emit(as_json=as_json),
     )
-    work = partial(compare_candidates, loaded, first, second, settings=settings)
-    comparison = run_interruptible(work)
+    with errors_name(given.problem):
+        work = partial(compare_candidates, loaded, *given.versions, settings=settings)
+        comparison = run_interruptible(work)
     if comparison.measurement is not None:
         measured = {
             f"{comparison.second.name} against {comparison.first.name}": comparison.measurement
@@ -87,7 +103,7 @@ def command(
         if as_json:
             return LabError.exit_code
         raise LabError("they could not be compared, through no fault of theirs; see above")
-    return 0
+    return report_unusable((comparison.first, comparison.second), as_json=as_json)
 
 
 def print_comparison(comparison: Comparison) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -31,7 +32,13 @@ from fairtrial.cli.output import (
     shown_path,
     warn,
 )
-from fairtrial.cli.problem_commands import errors_name, unsandboxed_option
+from fairtrial.cli.problem_commands import (
+    base_option,
+    errors_name,
+    report_unusable,
+    strict_paths_option,
+    unsandboxed_option,
+)
 from fairtrial.cli.timing_files import instructions_option, save_timings, timing_options
 from fairtrial.cli.verdict_text import print_evaluation, print_verdicts
 from fairtrial.core import FairtrialError, LabError, Mistake, StudyError
@@ -45,7 +52,9 @@ INTERRUPTED = 130
     short_help="Judge code candidates against their base.",
 )
 @click.argument("problem", type=click.Path(path_type=Path), metavar="PROBLEM")
-@click.argument("candidates", nargs=-1, type=click.Path(path_type=Path), metavar="[CANDIDATE]...")
+@click.argument("candidates", nargs=-1, metavar="[CANDIDATE]...")
+@base_option
+@strict_paths_option
 @click.option(
     "--parallel-candidates",
     "slots",
@@ -80,7 +89,9 @@ INTERRUPTED = 130
 )
 def command(
     problem: Path,
-    candidates: tuple[Path, ...],
+    candidates: tuple[str, ...],
+    base: str,
+    strict_paths: bool,
     slots: int | None,
     as_json: bool,
     keep_slots: bool,
@@ -95,16 +106,21 @@ def command(
 ) -> int:
     """Judge code candidates: does each still do what the base does, and is it faster?
 
-    PROBLEM is a problem file. A CANDIDATE is a unified diff (.diff, .patch) or a folder of files
-    that overlay the repository. Each is checked in a copy of the repository of its own; your files
-    are never touched. Those that pass are timed against the base, one at a time, with nothing else
-    of fairtrial's running; the best is measured again. Without candidates the base alone is looked
-    at.
+    PROBLEM is a problem file. A CANDIDATE is a unified diff (.diff, .patch), a folder of files that
+    overlay the repository, a git revision (my-branch, HEAD~2, stash@{0}), `.` for the tree as it
+    is, or a range: main..HEAD judges HEAD against main, main...HEAD against their merge base.
 
-    Exit code 0 means that all candidates were judged, whatever the verdicts.
+    Each is checked in a copy of the repository of its own; your files are never touched. Those that
+    pass are timed against the base, one at a time, with nothing else of fairtrial's running; the
+    best is measured again. Without candidates the base alone is looked at.
+
+    Exit code 0 means that all candidates were judged, whatever the verdicts; 2, that one of them is
+    no diff, or doesn't apply.
     """
     loaded, warnings = read_problem(problem)
-    read = read_candidates(candidates)
+    if base:
+        loaded = replace(loaded, base=base)
+    loaded, read = run_interruptible(partial(read_candidates, loaded, candidates))
     if instructions and check_only:
         message = "--instructions counts for candidates that are timed, and --check-only times none"
         raise StudyError(Mistake((), message, "leave one of them out"))
@@ -119,6 +135,7 @@ def command(
         timing="none" if check_only else "each" if times_each else "race",
         instructions=instructions,
         audit=not no_audit,
+        strict_paths=strict_paths,
         emit=display.receive,
     )
     try:
@@ -144,11 +161,11 @@ def command(
             raise
         note(labeled("error", str(error), "red"))
         return error.exit_code if isinstance(error, FairtrialError) else StudyError.exit_code
-    if evaluation.is_complete:
-        return 0
-    if as_json:  # one document is all that is printed, and it says the same
-        return LabError.exit_code
-    raise LabError(_describe_unjudged(evaluation))
+    if not evaluation.is_complete:
+        if as_json:  # one document is all that is printed, and it says the same
+            return LabError.exit_code
+        raise LabError(_describe_unjudged(evaluation))
+    return report_unusable(evaluation.judgements, as_json=as_json)
 
 
 def _print_known(error: BaseException, display: EvaluationProgress) -> int:

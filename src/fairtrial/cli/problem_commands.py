@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 
-from fairtrial.arena import CodeProblem, read_problem
+from fairtrial.arena import CodeProblem, Judgement, Reason, read_problem
 from fairtrial.cli.event_text import print_event
 from fairtrial.cli.output import print_wrapped, warn
 from fairtrial.core import StudyError, events, on_one_line
@@ -29,6 +29,28 @@ def unsandboxed_option(what: str) -> Callable[[Callable[..., Any]], Callable[...
     )
 
 
+def base_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the option ``--base`` to a command."""
+    option = click.option(
+        "--base",
+        default="",
+        metavar="REV",
+        help="A git revision that is the base; default: the problem's, or the tree as it is.",
+    )
+    return option(command)
+
+
+def strict_paths_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the option ``--strict-paths`` to a command."""
+    option = click.option(
+        "--strict-paths",
+        is_flag=True,
+        help="Reject revisions that change files outside of `editable`, as diffs are; by default "
+        "such files are left out.",
+    )
+    return option(command)
+
+
 def load_with_warnings(path: Path) -> CodeProblem:
     """Read a problem file, and print warnings about it."""
     problem, warnings = read_problem(path)
@@ -45,6 +67,25 @@ def print_notes(notes: Iterable[str]) -> None:
     """Print notes below a result, one paragraph each."""
     for text in notes:
         print_wrapped(f"note: {on_one_line(text, LONGEST_NOTE)}", "", "  ")
+
+
+def report_unusable(judgements: Sequence[Judgement], *, as_json: bool) -> int:
+    """Return the exit code of a command whose candidates were judged, as far as possible.
+
+    Raises `StudyError` if one can't be used: there is no diff in it, or it doesn't apply. With JSON
+    only the exit code says so: one document is all that is printed.
+    """
+    names = [
+        judgement.name
+        for judgement in judgements
+        if judgement.rejection is not None and judgement.rejection.reason == Reason.UNUSABLE
+    ]
+    if not names:
+        return 0
+    if as_json:
+        return StudyError.exit_code
+    verb = "candidate can't" if len(names) == 1 else "candidates can't"
+    raise StudyError(f"{len(names)} {verb} be used: {', '.join(names)}; see above")
 
 
 @contextmanager

@@ -107,11 +107,12 @@ def print_evaluation(evaluation: Evaluation) -> None:
             _print_details(judgement.name, judgement.rejection)
         if judgement.measurement is not None:
             print_measurement(shown_name(judgement.name), judgement.measurement)
+    notes = [f"{shown_name(each.name)}: {note}" for each in judgements for note in each.notes]
     if judgements:
         click.echo()
     for text in (*_summarize(evaluation), *summarize_audit(evaluation.adequacy)):
         print_wrapped(text)
-    print_notes(evaluation.notes)
+    print_notes((*notes, *evaluation.notes))
 
 
 def _print_details(name: str, rejection: Rejection) -> None:

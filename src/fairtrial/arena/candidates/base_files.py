@@ -155,15 +155,34 @@ class ScratchIndex:
 
     async def changed(self) -> dict[str, GitEntry | None]:
         """Return every path of the index that differs from the base; None for a deleted file."""
-        output = await self.git(
-            *("diff-index", "--cached", "--raw", "-r", "-z", "--no-renames", self.snapshot.tree)
+        return _read_raw(
+            await self.git(
+                *("diff-index", "--cached", "--raw", "-r", "-z", "--no-renames", self.snapshot.tree)
+            )
         )
-        fields = output.split(b"\0")[:-1]
-        entries: dict[str, GitEntry | None] = {}
-        for head, path in zip(fields[::2], fields[1::2], strict=True):
-            _, mode, _, blob, status = head.decode().split(" ")
-            entries[os.fsdecode(path)] = None if status == "D" else GitEntry(mode, blob)
-        return entries
+
+    async def compare_tree(self, tree: str, objects: Path) -> dict[str, GitEntry | None]:
+        """Return every path of another tree that differs from the base; None for a deleted file.
+
+        objects: the folder of git objects that holds the tree; later calls read from it, too
+        """
+        with (self.folder / "objects" / "info" / "alternates").open("ab") as alternates:
+            alternates.write(os.fsencode(f"{objects}\n"))
+        return _read_raw(
+            await self.git(
+                *("diff-tree", "--raw", "-r", "-z", "--no-renames", self.snapshot.tree, tree)
+            )
+        )
+
+
+def _read_raw(output: bytes) -> dict[str, GitEntry | None]:
+    """Return the entries of a raw diff by path; None for a deleted file."""
+    fields = output.split(b"\0")[:-1]
+    entries: dict[str, GitEntry | None] = {}
+    for head, path in zip(fields[::2], fields[1::2], strict=True):
+        _, mode, _, blob, status = head.decode().split(" ")
+        entries[os.fsdecode(path)] = None if status == "D" else GitEntry(mode, blob)
+    return entries
 
 
 @contextmanager

@@ -16,14 +16,14 @@ from fairtrial.core import Mistake, StudyError
 def require_editable_files(problem: CodeProblem, source: str = "") -> None:
     """Raise `StudyError` if a problem's `editable` patterns match no file of its project.
 
-    A missing folder and a bare repository are accepted here: they are reported when the repository
-    is opened.
+    A missing folder, a bare repository and a base that is a revision are accepted here: they are
+    looked at when the repository is opened.
 
     problem: a problem whose paths are not yet resolved
     source: the name of the problem's file, for the message
     """
     project = problem.folder / problem.repo / problem.cwd
-    if not project.is_dir() or _is_bare(project):
+    if problem.base or not project.is_dir() or _is_bare(project):
         return
     editable = Pathspecs(problem.editable)
     included = [pattern for mark, pattern in map(split_pattern, problem.editable) if not mark]

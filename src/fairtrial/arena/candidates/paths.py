@@ -42,6 +42,7 @@ class PathRules:
     modules: names of modules that checks may import
     fixed: files that may never be changed: input generators, recorded calls
     tests: further files that hold tests, whatever their names
+    is_strict: whether revisions must follow the rules, too, instead of being cut down to them
     """
 
     editable: tuple[str, ...]
@@ -51,6 +52,7 @@ class PathRules:
     modules: frozenset[str] = MODULES
     fixed: frozenset[str] = frozenset()
     tests: frozenset[str] = frozenset()
+    is_strict: bool = False
     _editable: Pathspecs = field(init=False, repr=False, compare=False)
     _unprotect: Pathspecs = field(init=False, repr=False, compare=False)
 
@@ -64,6 +66,8 @@ class PathRules:
         problem: CodeProblem,
         import_roots: Iterable[str] | None = None,
         tests: frozenset[str] = frozenset(),
+        *,
+        is_strict: bool = False,
     ) -> PathRules:
         """Return the rules of a problem whose paths are relative to the top of the repository.
 
@@ -71,8 +75,6 @@ class PathRules:
         """
         roots = problem.import_roots if import_roots is None else import_roots
         usual = (_join(problem.cwd, root) for root in _USUAL_ROOTS)
-        functions = (name for check in problem.check for name in (check.inputs, check.accept))
-        inputs = (function.partition(":")[0] for function in functions)
         return cls(
             problem.editable,
             problem.unprotect,
@@ -80,7 +82,8 @@ class PathRules:
             # Commands start in the project's folder, and `python -m` imports from there.
             tuple(dict.fromkeys((*(usual if roots is None else roots), ".", problem.cwd))),
             tests=tests,
-            fixed=frozenset((*inputs, *(check.calls for check in problem.check))) - {""},
+            fixed=frozenset(problem.checks_files),
+            is_strict=is_strict,
         )
 
     def find_violation(

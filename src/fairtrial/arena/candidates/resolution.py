@@ -25,7 +25,9 @@ from fairtrial.arena.candidates.paths import (
 )
 from fairtrial.arena.model.candidates import Candidate, Changes, FileState
 from fairtrial.arena.model.verdicts import Failure, Reason, Rejection
-from fairtrial.arena.snapshot.snapshot import Snapshot
+from fairtrial.arena.snapshot.repository import find_repository
+from fairtrial.arena.snapshot.revisions import THE_TREE, find_commit, find_objects
+from fairtrial.arena.snapshot.snapshot import Snapshot, take_snapshot
 
 _SUBMODULE = "160000"
 Files = Mapping[str, FileState | None]
@@ -47,12 +49,19 @@ async def resolve(
         return Rejection(
             Reason.UNUSABLE, f"it is larger than {MAX_CANDIDATE_MB} MB ({size / MB:.1f} MB)"
         )
-    if candidate.diff is not None and candidate.files:
-        return Rejection(Reason.UNUSABLE, "it has both a diff and files: give one of them")
+    if (candidate.diff is not None) + bool(candidate.files) + bool(candidate.revision) > 1:
+        message = "it has more than one of a diff, files and a revision: give one of them"
+        return Rejection(Reason.UNUSABLE, message)
+    left_out: tuple[str, ...] = ()
     base = await list_base(snapshot)
     with scratch_index(snapshot, base) as scratch:
-        if candidate.diff is not None:
-            entries = await apply_diff(candidate.diff, scratch, base, rules.cwd)
+        if candidate.revision or candidate.diff is not None:
+            if candidate.revision:
+                entries, left_out = await _compare_revision(
+                    candidate.revision, scratch, base, rules
+                )
+            else:
+                entries = await apply_diff(candidate.diff or b"", scratch, base, rules.cwd)
             changed = (
                 entries if isinstance(entries, Rejection) else await _load_entries(entries, scratch)
             )
@@ -66,7 +75,43 @@ async def resolve(
     if rejection is not None:
         return rejection
     digest = await to_thread.run_sync(normalized_digest, files, before.get)
-    return Changes(MappingProxyType(files), digest)
+    return Changes(MappingProxyType(files), digest, left_out)
+
+
+async def _compare_revision(
+    revision: str, scratch: ScratchIndex, base: BaseFiles, rules: PathRules
+) -> tuple[Mapping[str, GitEntry | None] | Rejection, tuple[str, ...]]:
+    """Return the entries that a revision changes, and the paths of changes that are left out.
+
+    Raises `StudyError` if there is no such revision.
+    """
+    if revision == THE_TREE:
+        home = scratch.folder / "tree"
+        home.mkdir()
+        taken = await take_snapshot(scratch.snapshot.source, home)
+        tree, objects = taken.tree, taken.repo / "objects"
+    else:
+        repository = await find_repository(scratch.snapshot.source)
+        tree = f"{await find_commit(repository, revision)}^{{tree}}"
+        objects = await find_objects(repository)
+    changed = await scratch.compare_tree(tree, objects)
+    submodules = [path for path, entry in changed.items() if entry and entry.mode == _SUBMODULE]
+    entries = {path: entry for path, entry in changed.items() if path not in submodules}
+    if rules.is_strict:
+        return entries, ()
+    left_out = [
+        path
+        for path, entry in entries.items()
+        if rules.find_violation(path, _find_change(path, entry, base), base.paths)
+    ]
+    kept = {path: entry for path, entry in entries.items() if path not in set(left_out)}
+    return kept, tuple(path for path in left_out if path not in rules.fixed)
+
+
+def _find_change(path: str, state: object | None, base: BaseFiles) -> PathChange:
+    if state is None:
+        return PathChange.REMOVED
+    return PathChange.CHANGED if path in base.entries else PathChange.ADDED
 
 
 async def editable_files(snapshot: Snapshot, rules: PathRules) -> dict[str, FileState]:
@@ -193,14 +238,7 @@ def _refuse_paths(files: Files, base: BaseFiles, rules: PathRules) -> Rejection 
     """Return a rejection with all files that candidates may not change; None if there are none."""
     failures = []
     for path, state in files.items():
-        exists = path in base.entries
-        change = (
-            PathChange.REMOVED
-            if state is None
-            else PathChange.CHANGED
-            if exists
-            else PathChange.ADDED
-        )
+        change = _find_change(path, state, base)
         violation = rules.find_violation(path, change, base.paths)
         if violation:
             failures.append(Failure("paths", path, f"{change.value}: {violation}"))

@@ -57,7 +57,7 @@ _BOOLEAN_OR_NONE = (None, *_BOOLEAN)
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A proposed change to the base: a unified diff, or whole files that overlay the base.
+    """A proposed change to the base: a unified diff, files that overlay the base, or a revision.
 
     Text is encoded as UTF-8. `files={}` proposes the base unchanged. Raises `StudyError` with all
     mistakes if a field has the wrong type, or if there are neither a diff nor files.
@@ -67,6 +67,8 @@ class Candidate:
     files: new contents by path, relative to the top of the repository
     parent: the digest of the candidate that this one was derived from, if any
     origin: where the candidate comes from: an agent's name or a file
+    revision: a git revision of the user's repository whose files are proposed, instead of a diff or
+        files; `.` is the tree as it is
     note: a description by the candidate's author
     """
 
@@ -76,6 +78,7 @@ class Candidate:
     parent: str | None = None
     origin: str = ""
     note: str = ""
+    revision: str = ""
 
     if TYPE_CHECKING:
 
@@ -90,6 +93,7 @@ class Candidate:
             parent: str | None = None,
             origin: str = "",
             note: str = "",
+            revision: str = "",
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -107,7 +111,7 @@ class Candidate:
             object.__setattr__(self, "files", files)
 
     def _mistakes(self) -> Iterator[Mistake]:
-        for name in ("name", "origin", "note"):
+        for name in ("name", "origin", "note", "revision"):
             if not isinstance(getattr(self, name), str):
                 yield Mistake((name,), f"expected text, got {describe_value(getattr(self, name))}")
         if not isinstance(self.parent, str | None):
@@ -124,7 +128,7 @@ class Candidate:
             elif not isinstance(state, FileState | str | bytes):
                 message = f"expected text, bytes or a FileState, got {describe_value(state)}"
                 yield Mistake(("files", os.fspath(path)), message)
-        if self.diff is None and self.files is _NO_FILES:
+        if self.diff is None and self.files is _NO_FILES and not self.revision:
             yield Mistake((), "has neither a diff nor files", "give one of them")
 
 
@@ -159,7 +163,9 @@ class Changes:
     files: the new state of every path that differs from the base; None for a deleted file
     digest: a hash of the changes, equal for candidates that differ only in formatting, comments,
         docstrings or names of local variables; empty if nothing differs from the base
+    left_out: paths that a revision changes, too, but candidates may not
     """
 
     files: Mapping[str, FileState | None] = field(default_factory=lambda: MappingProxyType({}))
     digest: str = ""
+    left_out: tuple[str, ...] = ()

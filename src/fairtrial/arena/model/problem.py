@@ -247,6 +247,7 @@ class CodeProblem(Record):
     brief: the task, as given to the agent
     repo: the project's folder, relative to the folder of the problem's file; may lie anywhere
         inside its git repository
+    base: a git revision that is the base, instead of the tree as it is: a branch, a tag, a commit
     cwd: the folder in `repo` where commands start and that all other paths are relative to
     editable: files that candidates may change, as git's glob pathspecs
     unprotect: tests, conftest and configuration files that candidates may change as well
@@ -274,6 +275,7 @@ class CodeProblem(Record):
     family: Literal["code"] = "code"
     brief: str = ""
     repo: str = "."
+    base: str = ""
     cwd: str = "."
     editable: tuple[str, ...] = ("**/*.py",)
     unprotect: tuple[str, ...] = ()
@@ -312,6 +314,20 @@ class CodeProblem(Record):
         """How long one candidate may be timed: `budget_s` for each benchmark."""
         return self.budget_s * max(len(self.bench), 1)
 
+    @property
+    def checks_files(self) -> tuple[str, ...]:
+        """The files that its checks name: makers of inputs, judges of results, recorded calls."""
+        functions = (name for check in self.check for name in (check.inputs, check.accept))
+        makers = (function.partition(":")[0] for function in functions)
+        names = (*makers, *(check.calls for check in self.check))
+        return tuple(dict.fromkeys(filter(None, names)))
+
+    @property
+    def named_files(self) -> tuple[str, ...]:
+        """The files that its checks and benchmarks name; they belong to it, not to the base."""
+        makers = (benchmark.inputs.partition(":")[0] for benchmark in self.bench)
+        return tuple(dict.fromkeys((*self.checks_files, *filter(None, makers))))
+
     def identity(self) -> dict[str, Any]:
         """Return the problem as the plain data that its fingerprints are made of.
 
@@ -320,7 +336,7 @@ class CodeProblem(Record):
         """
         data: dict[str, Any] = dump_record(self)
         for group, later in _LATER_FIELDS.items():
-            for record in data[group]:
+            for record in data[group] if group else [data]:
                 for name, default in later.items():
                     if record[name] == default:
                         del record[name]
@@ -379,6 +395,7 @@ def _positive_mistakes(record: Record, name: str) -> Iterator[Mistake]:
 
 
 _LATER_FIELDS: Mapping[str, Mapping[str, Any]] = {
+    "": {"base": ""},
     "check": {
         "accept": "",
         "must_pass": [],

@@ -99,6 +99,8 @@ class WorktreePool:
         hidden: Sequence[str] = (),
         python: Path | None = None,
         keep: bool = False,
+        revision: str = "",
+        kept: Sequence[str] = (),
     ) -> None:
         """Describe a pool; it is created on disk by `async with`.
 
@@ -112,11 +114,15 @@ class WorktreePool:
         hidden: paths that only trusted slots hold
         python: compiles the base's bytecode, if given
         keep: whether the pool's folder stays on disk afterwards
+        revision: a git revision whose files are the base, instead of those on disk
+        kept: paths of files that are taken from the disk nevertheless
         """
         if size < 1:
             raise StudyError(f"a pool needs 1 slot or more, got {size}")
         self._repo, self._requested_size, self._keep = repo, size, keep
-        self._largest_mb = largest_mb
+        self._take_snapshot = partial(
+            take_snapshot, repo, largest_mb=largest_mb, revision=revision, kept=kept
+        )
         self._prepare = partial(
             prepare_base, included=included, hidden=hidden, has_git=git, python=python
         )
@@ -176,7 +182,7 @@ class WorktreePool:
         await in_thread(self._create_home, tree)
         assert self._home is not None
         home = self._home.path
-        self._snapshot = await take_snapshot(self._repo, home, largest_mb=self._largest_mb)
+        self._snapshot = await self._take_snapshot(home)
         self._notes.extend(self._snapshot.notes)
         try:
             self._base = await self._prepare(self._snapshot, home)

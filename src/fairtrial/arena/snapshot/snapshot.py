@@ -1,4 +1,4 @@
-"""Take a snapshot of the user's working tree: one commit in a private repository.
+"""Take a snapshot of the user's working tree, or of a revision: one commit in a private repository.
 
 It holds committed, staged, unstaged and untracked files with the bytes on disk, and the files of
 submodules and embedded repositories without their `.git`. The user's repository and tree are only
@@ -14,13 +14,14 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from fairtrial.arena.model.problem import CodeProblem
+from fairtrial.arena.model.problem import CodeProblem, resolve_paths
 from fairtrial.arena.slots.threads import in_thread
 from fairtrial.arena.snapshot.commit_writer import BRANCH, write_commit
 from fairtrial.arena.snapshot.disk_files import DiskFile, find_disk_files
 from fairtrial.arena.snapshot.git import create_bare_repository, git
 from fairtrial.arena.snapshot.listing import RepositoryListing, join_paths, list_repositories
-from fairtrial.arena.snapshot.repository import find_repository
+from fairtrial.arena.snapshot.repository import Repository, find_repository
+from fairtrial.arena.snapshot.revisions import THE_TREE, commit_revision
 from fairtrial.core import LabError, StudyError
 
 _MB = 1_000_000
@@ -58,11 +59,31 @@ async def find_top(folder: Path) -> Path:
 async def compute_tree(problem: CodeProblem) -> str:
     """Return the git tree that a snapshot of a problem's project has now, without keeping one."""
     with TemporaryDirectory(prefix="fairtrial-tree-") as home:
-        snapshot = await take_snapshot(problem.project, Path(home), largest_mb=problem.largest_mb)
+        snapshot = await take_snapshot(
+            problem.project,
+            Path(home),
+            largest_mb=problem.largest_mb,
+            revision=problem.base,
+            kept=await _list_kept(problem),
+        )
         return snapshot.tree
 
 
-async def take_snapshot(folder: Path, home: Path, *, largest_mb: int = 100) -> Snapshot:
+async def _list_kept(problem: CodeProblem) -> tuple[str, ...]:
+    """Return the files that a problem names, relative to the top of its repository."""
+    if not problem.base:
+        return ()
+    return resolve_paths(problem, await find_top(problem.project)).named_files
+
+
+async def take_snapshot(
+    folder: Path,
+    home: Path,
+    *,
+    largest_mb: int = 100,
+    revision: str = "",
+    kept: Sequence[str] = (),
+) -> Snapshot:
     """Take a snapshot of the tree that `folder` is in, with untracked but without ignored files.
 
     Raises `StudyError` if there is no repository or its files can't be taken, and `LabError` if the
@@ -70,13 +91,30 @@ async def take_snapshot(folder: Path, home: Path, *, largest_mb: int = 100) -> S
 
     home: a folder outside the tree, for the private repository (`home/repo`)
     largest_mb: limit of the total size of untracked files
+    revision: a git revision whose files are taken instead of those on disk
+    kept: paths of files that are taken from the disk nevertheless
     """
-    from anyio import from_thread, to_thread
 
     repository = await find_repository(folder)
     home = home.resolve()
     if home.is_relative_to(repository.top):
         raise LabError(f"{home}: a snapshot can't be kept inside the tree that it is taken of")
+    if revision and revision != THE_TREE:
+        repo = await _create_repository(home / "repo", repository.object_format)
+        notes = await commit_revision(repository, revision, repo, kept)
+    else:
+        repo, notes = await _commit_disk(repository, home, largest_mb)
+    output = await git("rev-parse", BRANCH, f"{BRANCH}^{{tree}}", repo=repo)
+    commit, tree = output.decode().split()
+    return Snapshot(repository.top, repo, commit, tree, notes)
+
+
+async def _commit_disk(
+    repository: Repository, home: Path, largest_mb: int
+) -> tuple[Path, tuple[str, ...]]:
+    """Commit the files on disk to a new private repository; return it, and notes."""
+    from anyio import from_thread, to_thread
+
     top = os.fsencode(repository.top)
     with TemporaryDirectory(prefix="listing-", dir=home) as scratch:
         listings = await list_repositories(repository, Path(scratch))
@@ -86,10 +124,7 @@ async def take_snapshot(folder: Path, home: Path, *, largest_mb: int = 100) -> S
     write = partial(write_commit, repo, top, files, from_thread.check_cancelled)
     pointers = await in_thread(write)
     await _refuse_lfs_pointers(pointers, listings, no_index=home / "no-index")
-    output = await git("rev-parse", BRANCH, f"{BRANCH}^{{tree}}", repo=repo)
-    commit, tree = output.decode().split()
-    notes = tuple(note for listing in listings for note in listing.notes)
-    return Snapshot(repository.top, repo, commit, tree, notes)
+    return repo, tuple(note for listing in listings for note in listing.notes)
 
 
 async def _create_repository(repo: Path, object_format: str) -> Path:

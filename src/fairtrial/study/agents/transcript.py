@@ -1,7 +1,7 @@
 """Transcripts: messages, tool calls and model calls of a run as typed events, and reading them.
 
-The constructors return events that an agent emits (`Task.record`) or returns (`AgentOutput.events`).
-They are ordinary events of the run with these types:
+The constructors return events that an agent emits (`Task.record`) or returns
+(`AgentOutput.events`). They are ordinary events of the run with these types:
 
 - `message`: its text; `actor_id` is the role. Facts: `role`, and where they apply `content` (parts
   that are not plain text), `tool_calls`, `tool_call_id`, `name`, `model`.
