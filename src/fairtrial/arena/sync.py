@@ -38,7 +38,7 @@ def evaluate_candidates_sync(
 def compare_candidates_sync(
     problem: ProblemSource,
     first: CandidateSource,
-    second: CandidateSource,
+    second: CandidateSource | None = None,
     *,
     settings: ArenaSettings | None = None,
 ) -> Comparison:
