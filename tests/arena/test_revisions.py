@@ -13,7 +13,7 @@ from fairtrial.arena import (
     CodeProblem,
     Reason,
     Verdict,
-    judge_candidates,
+    evaluate_candidates_sync,
 )
 from fairtrial.arena.candidate_sources import read_candidates, read_pair
 from fairtrial.arena.snapshot.revisions import split_range
@@ -64,7 +64,8 @@ def problem(top):
 
 def evaluate(problem, *sources, **settings):
     settings = {"unsandboxed": True, "timing": "none", "audit": False, "cache": False, **settings}
-    return judge_candidates(problem, sources, slots=1, settings=ArenaSettings(**settings))
+    settings = ArenaSettings(**settings)
+    return evaluate_candidates_sync(problem, sources, slots=1, settings=settings)
 
 
 def test_a_branch_is_judged_without_its_tests_and_changelog(top, problem):

@@ -120,11 +120,11 @@ def command(
     loaded, warnings = read_problem(problem)
     if base:
         loaded = replace(loaded, base=base)
-    loaded, read = run_interruptible(partial(read_candidates, loaded, candidates))
     if instructions and check_only:
         message = "--instructions counts for candidates that are timed, and --check-only times none"
         raise StudyError(Mistake((), message, "leave one of them out"))
     timing_files.check(instructions=instructions)
+    loaded, read = run_interruptible(partial(read_candidates, loaded, candidates))
     warn(warnings)
     display = make_display([candidate.name for candidate in read], is_silent=as_json)
     settings = ArenaSettings(

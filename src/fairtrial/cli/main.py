@@ -40,7 +40,7 @@ COMMANDS = {
     "bundle": ("fairtrial.cli.bundle:command", "Pack a study's results, or verify a bundle."),
     "evaluate": ("fairtrial.cli.evaluate:command", "Judge code candidates against their base."),
     "audit": ("fairtrial.cli.audit:command", "Test whether a problem's checks reject wrong code."),
-    "compare": ("fairtrial.cli.compare:command", "Time one candidate against another."),
+    "compare": ("fairtrial.cli.compare:command", "Time one version against another."),
     "aa": (
         "fairtrial.cli.aa:command",
         "Time the base against itself: detectable effects.",
