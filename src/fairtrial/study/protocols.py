@@ -95,6 +95,9 @@ class Executor(Protocol):
         other run at the same time
     is_isolated: whether a crash, a hang or a flood of output affects one run only
     is_inline: True, as a class attribute, if runs are executed in the thread that calls `execute`
+
+    An executor may have a method `find_mistakes() -> list[Mistake]`, which says before anything
+    runs why it can't work here.
     """
 
     @property

@@ -11,7 +11,7 @@ import pytest
 from fairtrial import Study, open_results, run_study
 from fairtrial.core import LabError
 from fairtrial.study import ledger
-from fairtrial.study.runner.executors import ray_pool
+from fairtrial.study.runner.executors import ray_cluster, ray_executor, ray_pool
 from fairtrial.study.runner.executors.processes import Processes
 from fairtrial.study.runner.executors.ray_executor import Ray
 from fairtrial.study.runner.run_settings import RunSettings
@@ -114,6 +114,13 @@ def finish(process):
     return err
 
 
+def test_a_missing_ray_is_told_before_anything_runs(run, study, monkeypatch):
+    monkeypatch.setattr(ray_executor, "is_ray_installed", lambda: False)
+    code, _, err = run("run", study, "--executor", "ray", "--dry-run")
+    assert code == 2
+    assert "pip install 'fairtrial[ray]'" in err
+
+
 def test_results_equal_those_of_a_serial_run(study, tmp_path):
     for name in ("ray", "serial"):
         finish(start(tmp_path, "run", study, "--executor", name, "--output", tmp_path / name))
@@ -144,6 +151,15 @@ def test_a_session_on_a_cluster_is_resumed_at_its_address(study, tmp_path, monke
     restored = restore_settings(loaded, RunSettings())
     assert restored.executor == Ray(address="somewhere:6379")
     assert restored.parallelism is None, "as many as there is room for"
+
+
+def test_errors_of_the_cluster_stay_off_stdout(capsys, monkeypatch):
+    from ray._private import worker
+
+    monkeypatch.setattr(worker, "print_to_stdstream", worker.print_to_stdstream)
+    ray_cluster._keep_errors_off_stdout(ray)
+    worker.print_to_stdstream({"lines": ["Raylet is terminated."], "pid": "raylet", "is_err": 0})
+    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.slow

@@ -104,6 +104,7 @@ def _inspect(
     """Return as much as can be prepared; all mistakes are added to `mistakes`."""
     plan, bindings = _plan_and_bind(study, settings, mistakes)
     executor, slots = choose_executor(study, settings, mistakes)
+    mistakes.extend(getattr(executor, "find_mistakes", list)())
     if bindings is not None and not getattr(executor, "is_forking", True):
         try:
             check_reachable(StudyWork(bindings, outcomes=study.outcomes))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
+import logging
 import os
 import signal
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from fairtrial.core import LabError
@@ -54,7 +56,9 @@ class RayCluster:
         # Ray handles SIGTERM in its own way; here the study does.
         before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
-            ray.init(address=address or "local", **settings)
+            with _quiet_start():
+                ray.init(address=address or "local", **settings)
+            _keep_errors_off_stdout(ray)
         except (ConnectionError, RuntimeError, ValueError) as error:
             where = "no local Ray cluster starts" if address is None else f"no Ray at {address}"
             raise LabError(f"{where}: {' '.join(str(error).split())}") from error
@@ -105,14 +109,47 @@ class RayCluster:
             self._ray.kill(actor, no_restart=True)
 
 
+NEEDS_RAY = "the executor `ray` needs the package ray"
+INSTALL_RAY = "pip install 'fairtrial[ray]'"
+
+
+def is_ray_installed() -> bool:
+    """Return whether the package ray is there; it isn't imported."""
+    return importlib.util.find_spec("ray") is not None
+
+
 def _import_ray() -> Any:
     try:
         import ray
     except ImportError as error:
-        raise LabError(
-            "the executor `ray` needs the package ray: pip install 'fairtrial[ray]'"
-        ) from error
+        raise LabError(f"{NEEDS_RAY}: {INSTALL_RAY}") from error
     return ray
+
+
+@contextmanager
+def _quiet_start() -> Iterator[None]:
+    """Keep notices that Ray logs at every start, such as on its authentication, off the screen."""
+    logger = logging.getLogger("ray")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def _keep_errors_off_stdout(ray: Any) -> None:
+    """Have errors of the cluster logged, which Ray prints to stdout, where `--json` goes.
+
+    Ray has no option for that. What they mean for the study, its own messages say.
+    """
+    module: Any = getattr(getattr(ray, "_private", None), "worker", None)
+    if hasattr(module, "print_to_stdstream"):
+        module.print_to_stdstream = _log_cluster_error
+
+
+def _log_cluster_error(data: Mapping[str, Any], *_: Any, **__: Any) -> None:
+    logging.getLogger("ray").debug("%s", "\n".join(map(str, data.get("lines", ()))))
 
 
 def _make_actor_class(ray: Any) -> type:

@@ -6,11 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from fairtrial.core import Mistake
 from fairtrial.study.model.runs import Report
 from fairtrial.study.protocols import Feed, Work
 from fairtrial.study.runner.executors.assignment_source import AssignmentSource
 from fairtrial.study.runner.executors.pickling import pickle_work
-from fairtrial.study.runner.executors.ray_cluster import RayCluster
+from fairtrial.study.runner.executors.ray_cluster import (
+    INSTALL_RAY,
+    NEEDS_RAY,
+    RayCluster,
+    is_ray_installed,
+)
 from fairtrial.study.runner.executors.ray_pool import RayPool
 
 WINDOW = 256
@@ -50,6 +56,10 @@ class Ray:
     def default_slots(self) -> int:
         """How many slots a study has that doesn't say."""
         return self.window
+
+    def find_mistakes(self) -> list[Mistake]:
+        """Return why this executor can't work here."""
+        return [] if is_ray_installed() else [Mistake(("executor",), NEEDS_RAY, INSTALL_RAY)]
 
     def execute(self, work: Work, feed: Feed, slots: int) -> Iterator[Report | None]:
         """Yield reports of up to `slots` workers, started as the cluster has room for them."""
