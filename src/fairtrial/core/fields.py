@@ -12,6 +12,11 @@ from typing import Any
 
 NOT_IN_FILES = {"in_files": False}
 """Metadata of a field that is neither read from files nor written to them."""
+ONLY_IF_SET = {"only_if_set": True}
+"""Metadata of a field that is dumped only with a value other than its default.
+
+Later fields have it, so that what records of earlier versions are dumped as never changes.
+"""
 _FIELD_TYPES: dict[type[Any], dict[str, Any]] = {}
 
 
@@ -25,6 +30,21 @@ def field_types(cls: type[Any]) -> dict[str, Any]:
             if field.init and field.metadata.get("in_files", True)
         }
     return _FIELD_TYPES[cls]
+
+
+def fields_to_dump(record: Any) -> list[str]:
+    """Return the names of the fields that plain data for a record has."""
+    unset = {
+        field.name
+        for field in dataclasses.fields(record)
+        if field.metadata.get("only_if_set") and getattr(record, field.name) == _default(field)
+    }
+    return [name for name in field_types(type(record)) if name not in unset]
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    factory = field.default_factory
+    return field.default if factory is dataclasses.MISSING else factory()
 
 
 def required_fields(cls: type[Any]) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, TypeVar
 
 from fairtrial.core.canonical import DUPLICATE_KEY, TOO_DEEP, key_text, to_plain
 from fairtrial.core.errors import FieldPath, Mistake, StudyError, did_you_mean
-from fairtrial.core.fields import field_types, required_fields
+from fairtrial.core.fields import field_types, fields_to_dump, required_fields
 
 T = TypeVar("T")
 MAX_INTEGER_BITS = 14_000
@@ -331,7 +331,7 @@ def _list_main_fields(cls: type[Any]) -> str:
 def dump_record(value: Any) -> Any:
     """Convert a record (or a tuple or mapping of them) to plain data for `build_record`."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {name: dump_record(getattr(value, name)) for name in field_types(type(value))}
+        return {name: dump_record(getattr(value, name)) for name in fields_to_dump(value)}
     if isinstance(value, tuple):
         return [dump_record(item) for item in value]
     if isinstance(value, Mapping):

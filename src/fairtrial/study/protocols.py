@@ -97,7 +97,8 @@ class Executor(Protocol):
     is_inline: True, as a class attribute, if runs are executed in the thread that calls `execute`
 
     An executor may have a method `find_mistakes() -> list[Mistake]`, which says before anything
-    runs why it can't work here.
+    runs why it can't work here, and a property `is_distributed`, which is true if it runs on other
+    machines, too, and sees to it that runs have the resources that they need.
     """
 
     @property

@@ -161,6 +161,7 @@ SAMPLES: dict[str, Any] = {
     "SeedPolicy": WHOLE["seed_policy"],
     "AgentBinding": WHOLE["agents"]["a"],
     "ProblemBinding": WHOLE["problems"]["sum"],
+    "Resources": {"cpus": 2, "custom": {"tpu": 1}},
 }
 PROBES: list[Any] = [
     *(None, True, False, 0, 1, -1, 7, 0.5, -0.5, "", " ", "x", "a:b", ":", "a:", ":b", "b: c:d"),

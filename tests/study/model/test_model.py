@@ -36,7 +36,7 @@ RECORDS = {
     Study: (
         "study_id title description authors rationale tags hypotheses factors blocks constraints "
         "design_spec outcomes analysis_plans run_budget seed_policy output_dir provenance_metadata "
-        "notes problem_ids agent_specs agents problems condition_runner folder"
+        "notes problem_ids agent_specs agents problems condition_runner environment folder"
     ),
     Factor: "name description kind levels dtype default metadata tied_to when",
     Level: "name value label metadata when",

@@ -30,6 +30,7 @@ from fairtrial.study.model.hypotheses import (
     OutcomeSpec,
     Stopping,
 )
+from fairtrial.study.model.resources import Resources
 from fairtrial.study.model.study import (
     SEED_STRATEGIES,
     AgentBinding,
@@ -102,6 +103,7 @@ _RULES: dict[type[Any], dict[str, json_schema.Schema]] = {
         "max_parallel": _FROM_ONE,
         "max_per_minute": _ABOVE_ZERO,
     },
+    Resources: {"cpus": _FROM_ZERO, "gpus": _FROM_ZERO, "memory_gb": _FROM_ZERO},
 }
 
 

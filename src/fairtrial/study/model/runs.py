@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, TypeVar, cast
 
 from fairtrial.study.model.conditions import Condition
+from fairtrial.study.model.resources import Demand
 
 T = TypeVar("T")
 
@@ -131,6 +132,7 @@ class Assignment(NamedTuple):
     condition: the condition it runs under
     timeout_s: the longest it may take, in seconds
     journal: the packed journal entries of earlier attempts at the run
+    demand: what the run needs of its machine
     """
 
     execution_index: int
@@ -139,6 +141,7 @@ class Assignment(NamedTuple):
     condition: Condition
     timeout_s: float | None = None
     journal: tuple[bytes, ...] = ()
+    demand: Demand = ()
 
 
 class Outcome(NamedTuple):

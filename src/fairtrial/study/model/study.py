@@ -13,6 +13,7 @@ from fairtrial.study.extensions import extensions
 from fairtrial.study.model.factors import Block, Constraint, DesignSpec, Factor
 from fairtrial.study.model.hypotheses import AnalysisPlan, Hypothesis, OutcomeSpec
 from fairtrial.study.model.identity import seed_maker
+from fairtrial.study.model.resources import Resources
 
 SCHEMA_VERSION = "0.2.0"
 SEED_STRATEGIES = ("condition_replicate",)
@@ -92,12 +93,14 @@ class AgentBinding(Record):
     options: the plug-in's options, or keyword arguments for the callable
     max_parallel: how many runs of this agent may be executed at once
     max_per_minute: how many runs of this agent may start within a minute
+    resources: what each of its runs needs of the machine
     """
 
     use: str
     options: Mapping[str, Any] = field(default_factory=dict)
     max_parallel: int | None = None
     max_per_minute: float | None = None
+    resources: Resources | None = field(default=None, metadata=fields.ONLY_IF_SET)
 
     _short_field: ClassVar[str] = "use"
 
@@ -120,6 +123,7 @@ class ProblemBinding(Record):
     payload: data for the agent
     metadata: any further data
     evaluator: the function that scores an output, `module:callable`
+    resources: what each run on this problem needs of the machine
     """
 
     use: str | None = None
@@ -129,6 +133,7 @@ class ProblemBinding(Record):
     payload: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     evaluator: str | None = None
+    resources: Resources | None = field(default=None, metadata=fields.ONLY_IF_SET)
 
     _short_field: ClassVar[str] = "use"
 
@@ -171,6 +176,8 @@ class Study(Record):
     agents: the implementation behind each agent's name
     problems: the problem behind each problem's name
     condition_runner: a function, `module:callable`, that runs a condition without agent and problem
+    environment: names of environment variables that runs need, such as keys; they must be set, and
+        workers on other machines get their values, which are never stored
     folder: the folder of the study's file, where files and modules that it names are looked up
         first; not part of the study itself
     """
@@ -198,6 +205,7 @@ class Study(Record):
     agents: Mapping[str, AgentBinding] = field(default_factory=dict)
     problems: Mapping[str, ProblemBinding] = field(default_factory=dict)
     condition_runner: str | None = None
+    environment: tuple[str, ...] = field(default=(), metadata=fields.ONLY_IF_SET)
     folder: Path | None = field(
         default=None, compare=False, repr=False, metadata=fields.NOT_IN_FILES
     )

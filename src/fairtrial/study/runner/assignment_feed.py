@@ -10,15 +10,19 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 
 from fairtrial.study.design.run_plan import RunPlan
+from fairtrial.study.model.resources import Demand
 from fairtrial.study.model.runs import Assignment, RunSpec
 from fairtrial.study.model.study import AgentBinding
 from fairtrial.study.runner.look_gate import LookGate
+from fairtrial.study.runner.machine_room import MachineRoom
 
 PAUSE_S = 0.2
 LONGEST_WAIT_S = 60.0
 MAX_POSTPONED = 1_000
-"""How many runs of agents at their limit may be postponed in favor of those of others."""
+"""How many runs at a limit may be postponed in favor of those of others."""
 MINUTE_S = 60.0
+_LimitKey = tuple[str, Demand]
+"""The agent, if it has limits of its own, and the demand: runs that share both wait together."""
 
 
 class AgentLimit:
@@ -48,10 +52,41 @@ class AgentLimit:
         self._running -= 1
 
 
+class RunLimit:
+    """The limits of runs of one agent with one demand: those of the agent, and of the machine."""
+
+    def __init__(self, agent: AgentLimit | None, demand: Demand, room: MachineRoom | None) -> None:
+        self._agent, self._demand, self._room = agent, demand, room
+
+    def wait_s(self) -> float:
+        """Return how long until the next run may start; infinite while others must end first."""
+        if self._room is not None and not self._room.has_room(self._demand):
+            return float("inf")
+        return 0.0 if self._agent is None else self._agent.wait_s()
+
+    def start(self) -> None:
+        """Count a run that starts."""
+        if self._room is not None:
+            self._room.take(self._demand)
+        if self._agent is not None:
+            self._agent.start()
+
+    def end(self) -> None:
+        """Count a run that has ended."""
+        if self._room is not None:
+            self._room.give(self._demand)
+        if self._agent is not None:
+            self._agent.end()
+
+
 class AssignmentFeed:
     """Hands out assignments in the order of execution, as an executor asks for them.
 
-    Retries come first once their wait is over; runs of an agent at its limit are postponed.
+    Retries come first once their wait is over; runs at a limit of their agent, or
+    for which this machine has no room, are postponed.
+
+    find_demand: returns what a run of an agent on a problem needs of its machine
+    room: the room on this machine, if runs are executed on it
 
     in_flight: the assignments under way and when they started, by execution index
     is_paused: whether to hand out nothing for now
@@ -67,6 +102,8 @@ class AssignmentFeed:
         timeout_s: float | None = None,
         agents: Mapping[str, AgentBinding] | None = None,
         gate: LookGate | None = None,
+        find_demand: Callable[[str | None, str], Demand] | None = None,
+        room: MachineRoom | None = None,
         next_attempt: Callable[[int], int] = lambda execution_index: 1,
         read_journal: Callable[[RunSpec], tuple[bytes, ...]] = lambda spec: (),
         clock: Callable[[], float] = time.monotonic,
@@ -76,14 +113,18 @@ class AssignmentFeed:
         self._read_journal = read_journal
         self._gate = gate
         self._waiting: int | None = None
-        self._limits = {
+        self._find_demand = find_demand
+        self._room = room if find_demand is not None else None
+        self._agent_limits = {
             name: AgentLimit(binding, clock)
             for name, binding in (agents or {}).items()
             if binding.max_parallel is not None or binding.max_per_minute is not None
         }
-        self._postponed: dict[str, deque[Assignment]] = {name: deque() for name in self._limits}
+        self._limits: dict[_LimitKey, RunLimit] = {}
+        self._postponed: dict[_LimitKey, deque[Assignment]] = {}
+        self._is_limited = bool(self._agent_limits) or self._room is not None
         self._retries: list[tuple[float, int, Assignment]] = []
-        self._is_simple = gate is None and not self._limits
+        self._is_simple = gate is None and not self._is_limited
         self._count = itertools.count()
         self.in_flight: dict[int, tuple[Assignment, float]] = {}
         self.is_paused = False
@@ -103,7 +144,7 @@ class AssignmentFeed:
         assignment, wait_s = self._due_retry() if self._retries else (None, float("inf"))
         if assignment is None:
             assignment, postponed_s = (
-                self._next_run() if self._limits else self._next_unlimited_run()
+                self._next_run() if self._is_limited else self._next_unlimited_run()
             )
             wait_s = min(wait_s, postponed_s)
         if assignment is None:
@@ -122,7 +163,7 @@ class AssignmentFeed:
     def finish(self, execution_index: int) -> tuple[Assignment, float]:
         """Mark an attempt as ended; returns its assignment and when it started."""
         assignment, started_at = self.in_flight.pop(execution_index)
-        if self._limits and (limit := self._find_limit(assignment)) is not None:
+        if self._is_limited and (limit := self._find_limit(assignment)) is not None:
             limit.end()
         return assignment, started_at
 
@@ -179,7 +220,7 @@ class AssignmentFeed:
             limit = self._find_limit(assignment)
             if limit is None or limit.wait_s() <= 0:
                 return assignment, 0.0
-            self._postponed[str(assignment.spec.agent_spec_ref)].appendleft(assignment)
+            self._postponed[self._limit_key(assignment)].appendleft(assignment)
         return None, float("inf")
 
     def _next_unlimited_run(self) -> tuple[Assignment | None, float]:
@@ -207,13 +248,26 @@ class AssignmentFeed:
             if limit is None or limit.wait_s() <= 0:
                 return assignment, 0.0
             wait_s = min(wait_s, limit.wait_s())
-            self._postponed[str(assignment.spec.agent_spec_ref)].append(assignment)
+            self._postponed[self._limit_key(assignment)].append(assignment)
         return None, wait_s
 
     def _assign(self, execution_index: int) -> Assignment:
         spec, condition = self._plan.run_at(self._order[execution_index])
         attempt = self._next_attempt(execution_index)
-        return Assignment(execution_index, attempt, spec, condition, self._timeout_s)
+        assignment = Assignment(execution_index, attempt, spec, condition, self._timeout_s)
+        if self._find_demand is None:
+            return assignment
+        return assignment._replace(demand=self._find_demand(spec.agent_spec_ref, spec.problem_id))
 
-    def _find_limit(self, assignment: Assignment) -> AgentLimit | None:
-        return self._limits.get(assignment.spec.agent_spec_ref or "") if self._limits else None
+    def _find_limit(self, assignment: Assignment) -> RunLimit | None:
+        if not self._is_limited:
+            return None
+        key = self._limit_key(assignment)
+        if key not in self._limits:
+            self._limits[key] = RunLimit(self._agent_limits.get(key[0]), key[1], self._room)
+            self._postponed[key] = deque()
+        return self._limits[key]
+
+    def _limit_key(self, assignment: Assignment) -> _LimitKey:
+        agent = assignment.spec.agent_spec_ref or ""
+        return agent if agent in self._agent_limits else "", assignment.demand

@@ -16,6 +16,7 @@ from fairtrial.study.model.study import Study
 from fairtrial.study.protocols import Executor
 from fairtrial.study.runner.bindings import Bindings, bind
 from fairtrial.study.runner.executors.pickling import check_reachable
+from fairtrial.study.runner.machine_room import find_environment_mistakes, find_room_mistakes
 from fairtrial.study.runner.pilot import (
     check_expression,
     find_expression_mistakes,
@@ -105,6 +106,9 @@ def _inspect(
     plan, bindings = _plan_and_bind(study, settings, mistakes)
     executor, slots = choose_executor(study, settings, mistakes)
     mistakes.extend(getattr(executor, "find_mistakes", list)())
+    mistakes.extend(find_environment_mistakes(study))
+    if not getattr(executor, "is_distributed", False):
+        mistakes.extend(find_room_mistakes(study))
     if bindings is not None and not getattr(executor, "is_forking", True):
         try:
             check_reachable(StudyWork(bindings, outcomes=study.outcomes))

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, chdir, contextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from json import dumps
 from pathlib import Path
 from typing import Any, Literal
@@ -33,6 +34,12 @@ from fairtrial.study.runner.bindings import Bindings
 from fairtrial.study.runner.control import ControlFile
 from fairtrial.study.runner.ledger_setup import make_attempt_counter, select_runs, store_plan
 from fairtrial.study.runner.look_gate import LookGate, open_gate
+from fairtrial.study.runner.machine_room import (
+    MachineRoom,
+    find_needs,
+    measure_machine,
+    run_demand,
+)
 from fairtrial.study.runner.output_folder import lock_output_folder
 from fairtrial.study.runner.payment_tracker import PaymentTracker
 from fairtrial.study.runner.preparation import PreparedStudy, prepare
@@ -145,6 +152,8 @@ def execute_study(study: Study, settings: RunSettings) -> Results:
             gate=gate,
             timeout_s=prepared.study.run_budget.timeout_s,
             agents=prepared.study.agents,
+            find_demand=partial(run_demand, prepared.study) if find_needs(study).demands else None,
+            room=_find_room(prepared.executor),
             next_attempt=make_attempt_counter(ledger),
             read_journal=journals.entries,
         )
@@ -159,6 +168,11 @@ def execute_study(study: Study, settings: RunSettings) -> Results:
             ledger_stack.pop_all()  # results in memory need the open ledger
             return Results(reader, stopped=stop)
     return Results(LedgerReader.open(folder).with_plan(prepared.plan), stopped=stop)
+
+
+def _find_room(executor: Executor) -> MachineRoom | None:
+    """Return the room for runs on this machine; None if the executor looks for room itself."""
+    return None if getattr(executor, "is_distributed", False) else MachineRoom(measure_machine())
 
 
 def _problems_with_hooks(bindings: Bindings) -> dict[str, ProblemHooks]:
@@ -220,6 +234,7 @@ def _run_session(
         seed_globals=executor.is_reproducible,
         workspaces=folder / "workspaces",
         emit_progress=settings.on_event,
+        needs=find_needs(study),
     )
     counts = _initial_counts(reader, settings, ledger.reruns)
     counts.under_way = lambda: [began for _, began in list(feed.in_flight.values())]

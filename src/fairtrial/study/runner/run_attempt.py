@@ -23,6 +23,7 @@ from fairtrial.study.agents.workspace import Workspace
 from fairtrial.study.ledger.packing import Body, UnwritableError, pack
 from fairtrial.study.model.expenses import NO_EXPENSE, Expense
 from fairtrial.study.model.hypotheses import OutcomeSpec
+from fairtrial.study.model.resources import NO_NEEDS, WorkNeeds
 from fairtrial.study.model.runs import (
     EVALUATOR_FAILED,
     Assignment,
@@ -173,6 +174,7 @@ class StudyWork:
         that runs one at a time in a process
     workspaces: the folder of the runs' workspaces; None for temporary ones
     emit_progress: called with progress events of runs in this process; worker processes drop theirs
+    needs: what runs need of their machines; not known in worker processes
     session_host: the machine of the session; on another one, results say which
     """
 
@@ -184,8 +186,10 @@ class StudyWork:
         seed_globals: bool = True,
         workspaces: Path | None = None,
         emit_progress: events.Emit = events.ignore_event,
+        needs: WorkNeeds = NO_NEEDS,
         session_host: str | None = None,
     ) -> None:
+        self.needs = needs
         self._bindings = bindings
         self._outcomes = tuple(outcomes)
         self._seed = global_seeder() if seed_globals else None

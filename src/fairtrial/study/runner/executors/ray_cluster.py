@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from fairtrial.core import LabError
+from fairtrial.study.model.resources import Demand, count_fitting, describe_amounts
 from fairtrial.study.runner.executors.pickling import PickledWork
 from fairtrial.study.runner.executors.ray_worker import RayWorker
 
@@ -74,18 +75,43 @@ class RayCluster:
             self._ray.shutdown()
 
     def load(self, pickled: PickledWork, environment: Mapping[str, str], folder: str) -> None:
-        """Make the work available to all nodes; it reaches each node once."""
-        self._arguments = (self._ray.put(pickled), dict(environment), folder)
+        """Make the work available to all nodes; it reaches each node once.
 
-    def start_worker(self) -> tuple[Any, Any]:
+        So do the values of environment variables, as an object, which no dashboard or log shows.
+        """
+        self._arguments = (self._ray.put(pickled), self._ray.put(dict(environment)), folder)
+
+    def refuse_impossible(self, demands: Sequence[Demand]) -> None:
+        """Raise `LabError` if there is a demand that no node can ever meet."""
+        nodes = self._nodes()
+        for demand in demands:
+            if not any(count_fitting(demand, node) >= 1 for node in nodes):
+                largest = max(nodes, key=lambda node: node.get("cpus", 0.0), default={})
+                raise LabError(
+                    f"no node of the cluster can ever run what needs "
+                    f"{describe_amounts(dict(demand))}: the largest of {len(nodes)} has "
+                    f"{describe_amounts(largest)}"
+                )
+
+    def start_worker(self, demand: Demand = ()) -> tuple[Any, Any]:
         """Start an actor as soon as there is room; returns it, and the reference to its facts."""
-        actor = self._actor_class.remote(*self._arguments)
+        options = _actor_options(demand)
+        actor = self._actor_class.options(**options).remote(*self._arguments)
         return actor, actor.describe.remote()
 
-    def capacity(self) -> int:
-        """Return how many workers there would be room for if nobody else used the cluster."""
-        nodes = self._ray.nodes()
-        return sum(int(node["Resources"].get("CPU", 0)) for node in nodes if node["Alive"])
+    def capacity(self, demands: Sequence[Demand] = ()) -> int:
+        """Return how many workers there would be room for if nobody else used the cluster.
+
+        demands: those of the workers; of several, the one that most workers have room with counts
+        """
+        nodes = self._nodes()
+        shapes = [demand or ONE_CPU for demand in demands] or [ONE_CPU]
+        counts = (sum(count_fitting(shape, node) for node in nodes) for shape in shapes)
+        return int(max(counts))
+
+    def _nodes(self) -> list[dict[str, float]]:
+        """Return what each living node has, by name of the resource."""
+        return [_read_totals(node["Resources"]) for node in self._ray.nodes() if node["Alive"]]
 
     def wait(self, answers: Sequence[Any], wait_s: float, count: int) -> list[Any]:
         """Return all answers that are there, after `count` of them are, or `wait_s` seconds."""
@@ -107,6 +133,32 @@ class RayCluster:
         """Kill an actor; its worker process dies with it."""
         with suppress(self.errors):
             self._ray.kill(actor, no_restart=True)
+
+
+ONE_CPU: Demand = (("cpus", 1.0),)
+"""What a worker takes for runs that state no demand."""
+
+
+def _read_totals(resources: Mapping[str, float]) -> dict[str, float]:
+    """Return the resources of a Ray node by our names."""
+    names = {"CPU": "cpus", "GPU": "gpus"}
+    totals = {
+        names.get(name, name): amount
+        for name, amount in resources.items()
+        if not name.startswith(("node:", "object_store_memory"))
+    }
+    return {**totals, "memory_gb": totals.pop("memory", 0.0) / 1024**3}
+
+
+def _actor_options(demand: Demand) -> dict[str, Any]:
+    """Return a demand as options of a Ray actor."""
+    amounts = dict(demand or ONE_CPU)
+    options: dict[str, Any] = {
+        "num_cpus": amounts.pop("cpus", 0.0),
+        "num_gpus": amounts.pop("gpus", 0.0),
+        "memory": int(amounts.pop("memory_gb", 0.0) * 1024**3) or None,
+    }
+    return {**options, "resources": amounts or None}
 
 
 NEEDS_RAY = "the executor `ray` needs the package ray"

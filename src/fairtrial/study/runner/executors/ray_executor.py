@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from fairtrial.core import Mistake
+from fairtrial.study.model.resources import NO_NEEDS, WorkNeeds
 from fairtrial.study.model.runs import Report
 from fairtrial.study.protocols import Feed, Work
 from fairtrial.study.runner.executors.assignment_source import AssignmentSource
@@ -53,6 +55,11 @@ class Ray:
         return False
 
     @property
+    def is_distributed(self) -> bool:
+        """True: Ray sees to it that runs have the resources that they need."""
+        return True
+
+    @property
     def default_slots(self) -> int:
         """How many slots a study has that doesn't say."""
         return self.window
@@ -64,9 +71,13 @@ class Ray:
     def execute(self, work: Work, feed: Feed, slots: int) -> Iterator[Report | None]:
         """Yield reports of up to `slots` workers, started as the cluster has room for them."""
         pickled = pickle_work(work)
-        cluster = RayCluster(self.address, self.window, slots if slots < self.window else None)
+        needs: WorkNeeds = getattr(work, "needs", NO_NEEDS)
+        is_free = slots < self.window and not needs.demands
+        cluster = RayCluster(self.address, self.window, slots if is_free else None)
         try:
-            cluster.load(pickled, {}, str(Path.cwd()))
+            cluster.refuse_impossible(needs.demands)
+            variables = {name: os.environ[name] for name in needs.environment}
+            cluster.load(pickled, variables, str(Path.cwd()))
             pool = RayPool(work, AssignmentSource(feed), slots, cluster)
             try:
                 yield from pool.run()

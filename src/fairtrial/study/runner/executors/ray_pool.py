@@ -9,12 +9,13 @@ there, which are reported as broken, and retried by the rules of the study.
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
 from fairtrial.core import LabError
+from fairtrial.study.model.resources import NO_NEEDS, Demand, WorkNeeds
 from fairtrial.study.model.runs import Assignment, Emitted, FailureKind, Finished, Noted, Report
 from fairtrial.study.protocols import Work
 from fairtrial.study.runner.executors.assignment_source import AssignmentSource
@@ -43,8 +44,8 @@ CAPACITY_S = 1.0
 class RemoteWorker:
     """One actor: what it is asked, and what it runs."""
 
-    def __init__(self, actor: Any, asked: Any) -> None:
-        self.actor = actor
+    def __init__(self, actor: Any, asked: Any, demand: Demand = ()) -> None:
+        self.actor, self.demand = actor, demand
         self.asked = asked
         """The reference to the answer that is awaited; None while it is idle."""
         self.facts: NodeFacts | None = None
@@ -67,15 +68,19 @@ class RayPool(Dispatcher):
         self._work, self._slots, self._cluster = work, slots, cluster
         self._workers: dict[Any, RemoteWorker] = {}
         """Workers by the reference to the answer that is awaited from them."""
-        self._idle: list[RemoteWorker] = []
-        self._waiting: deque[tuple[Assignment, RunRequest]] = deque()
-        self._busy = self._starting = self._failed_starts = 0
+        self._idle: defaultdict[Demand, list[RemoteWorker]] = defaultdict(list)
+        self._waiting: defaultdict[Demand, deque[tuple[Assignment, RunRequest]]]
+        self._waiting = defaultdict(deque)
+        self._starting: Counter[Demand] = Counter()
+        needs: WorkNeeds = getattr(work, "needs", NO_NEEDS)
+        self._demands = needs.demands
+        self._busy = self._queued = self._failed_starts = 0
         self._capacity = 0
         self._capacity_at = float("-inf")
 
     @property
     def is_busy(self) -> bool:
-        return self._busy > 0 or bool(self._waiting)
+        return self._busy + self._queued > 0
 
     def end(self) -> None:
         """End all workers and what they have started, wait for that, and kill the actors."""
@@ -92,12 +97,15 @@ class RayPool(Dispatcher):
         self._idle.clear()
 
     def _all_workers(self) -> list[RemoteWorker]:
-        return [*self._workers.values(), *self._idle]
+        return [
+            *self._workers.values(),
+            *(worker for idle in self._idle.values() for worker in idle),
+        ]
 
     # -- assignments --
 
     def _assign(self) -> None:
-        while self._busy + len(self._waiting) < self._limit():
+        while self._busy + self._queued < self._limit():
             assignment = self._source.take()
             if assignment is None:
                 break
@@ -107,13 +115,27 @@ class RayPool(Dispatcher):
                 assignment.timeout_s,
             )
             request = RunRequest(index, attempt, limit_s, dump_assignment(assignment))
-            self._waiting.append((assignment, request))
-        while self._waiting and self._idle:
-            self._send(self._idle.pop(), *self._waiting.popleft())
-        while len(self._waiting) > self._starting:
-            actor, described = self._cluster.start_worker()
-            self._workers[described] = RemoteWorker(actor, described)
-            self._starting += 1
+            self._waiting[assignment.demand].append((assignment, request))
+            self._queued += 1
+        for demand, waiting in self._waiting.items():
+            idle = self._idle[demand]
+            while waiting and idle:
+                self._queued -= 1
+                self._send(idle.pop(), *waiting.popleft())
+            while len(waiting) > self._starting[demand]:
+                actor, described = self._cluster.start_worker(demand)
+                self._workers[described] = RemoteWorker(actor, described, demand)
+                self._starting[demand] += 1
+        if len(self._waiting) > 1:
+            self._make_room()
+
+    def _make_room(self) -> None:
+        """End idle workers with demands that no run waits with, while others wait to start."""
+        for demand, idle in self._idle.items():
+            if not self._waiting[demand] and self._starting.total() > self._starting[demand]:
+                for worker in idle:
+                    self._cluster.kill(worker.actor)
+                idle.clear()
 
     def _limit(self) -> int:
         """Return how many runs may be under way; with room for more, as many as there is room."""
@@ -121,7 +143,7 @@ class RayPool(Dispatcher):
             return self._slots
         now = time.monotonic()
         if now - self._capacity_at >= CAPACITY_S:
-            self._capacity, self._capacity_at = self._cluster.capacity(), now
+            self._capacity, self._capacity_at = self._cluster.capacity(self._demands), now
         return max(1, min(self._cluster.window, self._capacity))
 
     def _send(self, worker: RemoteWorker, assignment: Assignment, request: RunRequest) -> None:
@@ -138,7 +160,7 @@ class RayPool(Dispatcher):
 
     def _reports(self) -> Iterator[Report]:
         wait_s = LONGEST_SILENCE_S
-        if self._busy + len(self._waiting) < self._limit():
+        if self._busy + self._queued < self._limit():
             wait_s = self._source.wait_s(wait_s)
         if not self._workers:
             time.sleep(wait_s)
@@ -159,17 +181,17 @@ class RayPool(Dispatcher):
 
     def _accept(self, worker: RemoteWorker, facts: NodeFacts) -> None:
         """Accept a worker that is ready; `LabError` if its versions aren't those of the driver."""
-        self._starting -= 1
+        self._starting[worker.demand] -= 1
         self._failed_starts = 0
         for name, own in read_versions().items():
             if (other := facts.versions.get(name)) != own:
-                self._idle.append(worker)  # to be ended
+                self._idle[worker.demand].append(worker)  # to be ended
                 raise LabError(
                     f"the worker on {facts.host} has {name} {other}, the driver has {name} {own}: "
                     "install the same on every node"
                 )
         worker.facts = facts
-        self._idle.append(worker)
+        self._idle[worker.demand].append(worker)
 
     def _read_replies(self, worker: RemoteWorker, replies: list[Reply]) -> Iterator[Report]:
         assignment = worker.assignment
@@ -199,7 +221,7 @@ class RayPool(Dispatcher):
             outcome = self._work.fail(assignment, reason, message, latency_s)
         worker.assignment = None
         self._busy -= 1
-        self._idle.append(worker)
+        self._idle[worker.demand].append(worker)
         return Finished(assignment.execution_index, assignment.attempt, outcome, stdout, stderr)
 
     # -- actors and nodes that are lost --
@@ -211,7 +233,7 @@ class RayPool(Dispatcher):
         if isinstance(cause, LabError):
             raise LabError(f"{worker.place}: {cause}") from error
         if worker.facts is None:
-            self._starting -= 1
+            self._starting[worker.demand] -= 1
             self._failed_starts += 1
             if self._failed_starts >= MAX_FAILED_STARTS:
                 raise LabError(
