@@ -5,8 +5,11 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
+import yaml
 
 from fairtrial import Study, open_results, run_study
 from fairtrial.core import LabError
@@ -34,6 +37,12 @@ def draw(task):
 
 def score(output):
     return output["value"]
+"""
+NEEDY = """
+def tell(task):
+    parent = pathlib.Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()[1]
+    has_secret = os.environ.get("STUDY_SECRET", "") == "-".join(("hush", "9271"))
+    return {"value": 1.0, "has_secret": has_secret, "node": parent}  # the raylet's pid
 """
 ELSEWHERE = """
 import socket
@@ -167,6 +176,41 @@ def test_a_worker_with_another_version_is_refused_in_one_line(cluster, monkeypat
     monkeypatch.setattr(ray_pool, "read_versions", lambda: {"fairtrial": "99.0"})
     with pytest.raises(LabError, match=r"has fairtrial \d.*, the driver has fairtrial 99\.0"):
         run_all(Ray(cluster.address), [assign(0)])
+
+
+@pytest.mark.slow
+def test_runs_get_the_resources_and_the_environment_that_they_need(
+    study, tmp_path, cluster, monkeypatch
+):
+    """One node has the custom resource; agents with and without it share the CPUs."""
+    cluster.add_node(num_cpus=1, resources={"tpu": 1}, object_store_memory=80 * 1024**2)
+    with (tmp_path / "ray_agents.py").open("a") as file:
+        file.write(NEEDY)
+    data = yaml.safe_load(STUDY)
+    resources = {"custom": {"tpu": 1}}
+    data["agents"]["needy"] = {"use": "ray_agents:tell", "resources": resources}
+    data |= {"agent_specs": ["needy", "draw"], "environment": ["STUDY_SECRET"]}
+    data["run_budget"]["replicates"] = 3
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("STUDY_SECRET", "hush-9271")
+    needy = replace(Study.from_dict(data), folder=tmp_path)
+    results = list(run_study(needy, executor=Ray(cluster.address)))
+    assert [result.status for result in results] == ["success"] * 12
+    told = [result for result in results if result.run_spec.agent_spec_ref == "needy"]
+    assert {result.outputs["has_secret"] for result in told} == {True}
+    assert len({result.outputs["node"] for result in told}) == 1, "the only node that has one"
+    logs = Path(cluster.head_node.get_session_dir_path(), "logs")
+    kept = [path for folder in (tmp_path, logs) for path in folder.rglob("*") if path.is_file()]
+    assert len(kept) > 10
+    assert not [path for path in kept if b"hush-9271" in path.read_bytes()]
+    impossible = replace(needy.agents["needy"], resources={"custom": {"tpu": 2}})
+    with pytest.raises(LabError, match="no node of the cluster can ever run what needs"):
+        run_study(
+            replace(
+                needy, agents={**needy.agents, "needy": impossible}, output_dir=tmp_path / "never"
+            ),
+            executor=Ray(cluster.address),
+        )
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """Resources of runs: they limit what runs at once, and never change ids or fingerprints."""
 
 from array import array
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, strategies as st
@@ -9,7 +10,7 @@ from fairtrial import AgentBinding, Factor, ProblemBinding, RunBudget, Study, bu
 from fairtrial.core import LabError, StudyError
 from fairtrial.study.design.run_plan import RunPlan
 from fairtrial.study.ledger.fingerprint import study_fingerprint
-from fairtrial.study.model.resources import count_fitting, join_demands
+from fairtrial.study.model.resources import count_fitting
 from fairtrial.study.runner import machine_room
 from fairtrial.study.runner.assignment_feed import AssignmentFeed
 from fairtrial.study.runner.executors.ray_cluster import RayCluster, _actor_options
@@ -93,10 +94,14 @@ def test_an_environment_variable_that_is_not_set_is_an_error_before_anything_run
     assert "NO_SUCH_KEY is not set" in error
 
 
+def test_agents_that_the_study_does_not_use_are_not_looked_at():
+    assert find_needs(replace(make_study({"gpus": 99}), agent_specs=("big",))).demands == ()
+
+
 def test_bad_resources_are_refused():
     with pytest.raises(StudyError, match="must be 0 or more"):
         make_study({"cpus": -1})
-    with pytest.raises(StudyError, match="has a key of its own|a key of its own"):
+    with pytest.raises(StudyError, match="a resource with a key of its own"):
         make_study({"custom": {"cpus": 1}})
 
 
@@ -122,11 +127,10 @@ def test_what_no_node_can_ever_run_is_said_at_the_start():
 
     needs = find_needs(make_study({"gpus": 1, "cpus": 2}))
     Nodes().refuse_impossible(needs.demands)
-    assert Nodes().capacity(needs.demands) == 1
+    assert Nodes().capacity(needs.demands) == 6, "those of the other agent take one CPU each"
+    assert Nodes().capacity([run_demand(make_study({"gpus": 1}), "small", "p")]) == 1
     with pytest.raises(LabError, match="no node of the cluster can ever run what needs 3 cpus, 1"):
-        Nodes().refuse_impossible(
-            [join_demands(make_study({"cpus": 3, "gpus": 1}).agents["small"].resources)]
-        )
+        Nodes().refuse_impossible(find_needs(make_study({"cpus": 3, "gpus": 1})).demands)
 
 
 def test_without_a_demand_there_is_always_room():

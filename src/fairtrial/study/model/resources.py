@@ -47,7 +47,7 @@ class Resources(Record):
 class WorkNeeds(NamedTuple):
     """What the runs of a study need of the machines that they run on.
 
-    demands: each demand that a run of the study has
+    demands: each demand that a run of the study has; none if no run states one
     environment: names of environment variables
     """
 

@@ -70,12 +70,13 @@ def run_demand(study: Study, agent: str | None, problem: str) -> Demand:
 def find_needs(study: Study) -> WorkNeeds:
     """Return what the runs of a study need."""
     demands = {run_demand(study, agent, problem): None for agent, problem in _pairs(study)}
-    return WorkNeeds(tuple(filter(None, demands)), study.environment)
+    return WorkNeeds(tuple(demands) if any(demands) else (), study.environment)
 
 
 def _pairs(study: Study) -> Iterator[tuple[str, str]]:
-    for agent in study.agents:
-        for problem in study.problems or ("",):
+    """Yield agents and problems that may run; conditions may choose among all that are bound."""
+    for agent in study.agent_specs or study.agents:
+        for problem in study.problem_ids or study.problems or ("",):
             yield agent, problem
 
 
