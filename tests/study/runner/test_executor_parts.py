@@ -148,6 +148,7 @@ MAPPINGS = st.dictionaries(st.text(), VALUES, max_size=3)
         ),
         st.none() | st.floats(0.1, 100),
         st.lists(st.binary(max_size=20), max_size=3).map(tuple),
+        st.lists(st.tuples(st.text(), st.floats(0.1, 100)), max_size=3).map(tuple),
     )
 )
 def test_an_assignment_crosses_unchanged(assignment):
@@ -156,7 +157,7 @@ def test_an_assignment_crosses_unchanged(assignment):
 
 def test_every_field_of_an_assignment_is_named_above():
     # `dump_assignment` lists them one by one; a new one has to be added there and here.
-    fields = ("execution_index", "attempt", "spec", "condition", "timeout_s", "journal")
+    fields = ("execution_index", "attempt", "spec", "condition", "timeout_s", "journal", "demand")
     assert Assignment._fields == fields
 
 

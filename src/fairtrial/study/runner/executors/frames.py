@@ -73,6 +73,7 @@ def dump_assignment(assignment: Assignment) -> bytes:
                 _condition_values(condition),
                 assignment.timeout_s,
                 assignment.journal,
+                assignment.demand,
             ),
             pickle.HIGHEST_PROTOCOL,
         )
