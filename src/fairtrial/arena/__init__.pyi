@@ -1,5 +1,8 @@
 """The names of `fairtrial.arena`; `_facade.attach` reads them from here."""
 
+from fairtrial.arena import (
+    gate as gate,
+)
 from fairtrial.arena.arena import (
     Arena as Arena,
 )

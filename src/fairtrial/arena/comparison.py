@@ -50,6 +50,13 @@ class Comparison:
     notes: tuple[str, ...] = ()
     adequacy: Adequacy | None = None
 
+    @property
+    def judged(self) -> Judgement:
+        """The judgement of the second version, with its timing against the first."""
+        if self.measurement is None:
+            return self.second
+        return self.second.with_timing(self.measurement)
+
     def as_dict(self) -> dict[str, Any]:
         """Return plain data, as ``fairtrial compare --json`` prints it."""
         measured = self.measurement
@@ -141,7 +148,8 @@ async def _time_pair(
     """
     settings.emit(events.PhaseStarted(events.Phase.PAIR_TIMING))
     timer = await open_candidate_bench(bench, rival)
-    rules, watcher = timing_rules(arena.problem), report_timing(settings.emit)
+    rules = timing_rules(arena.problem, settings.max_regression)
+    watcher = report_timing(settings.emit)
     try:
         result = await measure(timer, name, changes, rules, label="duel", watcher=watcher)
     except NoRoomError as error:  # the checks' results are reported nevertheless

@@ -107,7 +107,9 @@ async def evaluate_candidates(
         resolved = await arena.resolve_all(read)
         judgements = await judge_all(arena, read, emit=settings.emit, resolved=resolved)
         if bench is not None:
-            phase = TimingPhase(arena.problem, bench, settings.timing, arena.vetoes)
+            phase = TimingPhase(
+                arena.problem, bench, settings.timing, arena.vetoes, settings.max_regression
+            )
             judgements = await phase.run(judgements, resolved, settings.emit)
             if valgrind is not None:
                 settings.emit(events.PhaseStarted(events.Phase.INSTRUCTION_COUNTS))

@@ -24,6 +24,8 @@ class ArenaSettings:
     instructions: whether the instructions of candidates that were timed are counted, too
     strict_paths: whether a revision that changes files outside of `editable` is rejected, as a diff
         is; otherwise such files are left out
+    max_regression: if above 0, candidates are timed until it is decided, too, whether they take
+        longer than the base by more than this share; not in a race
     emit: called with each progress event: phases of the work, waits for the host lock, candidates
     """
 
@@ -36,6 +38,7 @@ class ArenaSettings:
     audit: bool = True
     instructions: bool = False
     strict_paths: bool = False
+    max_regression: float = 0.0
     emit: events.Emit = events.ignore_event
 
     def __post_init__(self) -> None:

@@ -35,12 +35,14 @@ class TimingPhase:
     timer: runs sessions
     timing: `race` looks for the best one, `each` times every one until it is decided
     vetoes: reasons against adopting any candidate
+    max_regression: with `each`, the regression that must be decided, too
     """
 
     problem: CodeProblem
     timer: Timer
     timing: Literal["race", "each", "none"] = "race"
     vetoes: tuple[str, ...] = ()
+    max_regression: float = 0.0
 
     async def run(
         self,
@@ -78,7 +80,7 @@ class TimingPhase:
     async def _time(
         self, entries: Mapping[str, Changes], watcher: Watcher
     ) -> dict[str, Measurement | Rejection]:
-        rules = timing_rules(self.problem)
+        rules = timing_rules(self.problem, self.max_regression)
         if self.timing == "race":
             return await race(self.timer, entries, rules, watcher=watcher)
         alone = replace(rules, alpha=sequential.alpha_share(rules.alpha, max(len(entries), 1)))
@@ -146,13 +148,14 @@ def with_vetoes(
     return replace(result, adopt=False, vetoes=(*vetoes, *result.vetoes))
 
 
-def timing_rules(problem: CodeProblem) -> DecisionRules:
+def timing_rules(problem: CodeProblem, max_regression: float = 0.0) -> DecisionRules:
     """Return a problem's decision rules; the budget is `budget_s` for each benchmark."""
     return DecisionRules(
         problem.alpha,
         problem.min_effect,
         problem.timing_budget_s,
         {benchmark.name: benchmark.max_startup_ratio for benchmark in problem.bench},
+        max_regression,
     )
 
 

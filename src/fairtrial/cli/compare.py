@@ -9,13 +9,13 @@ import click
 from fairtrial.arena import (
     ArenaSettings,
     Comparison,
-    Reason,
     TimingFiles,
     compare_candidates,
     read_problem,
 )
 from fairtrial.cli.audit_text import audit_option, summarize_audit
 from fairtrial.cli.compare_arguments import USAGE, CommandAfterDashes, split_arguments
+from fairtrial.cli.gate_options import GateOptions, gate_as_dict, gate_exit_code, gate_options
 from fairtrial.cli.interrupts import run_interruptible
 from fairtrial.cli.output import (
     json_option,
@@ -52,6 +52,7 @@ from fairtrial.core import LabError, Mistake, StudyError
 @timing_options
 @instructions_option
 @audit_option
+@gate_options
 def command(
     words: tuple[str, ...],
     strict_paths: bool,
@@ -60,6 +61,7 @@ def command(
     timing_files: TimingFiles,
     instructions: bool,
     no_audit: bool,
+    gate_choice: GateOptions,
 ) -> int:
     """Time version B against version A: how many times as fast is B?
 
@@ -68,7 +70,8 @@ def command(
     with the merge base of both. If A is a revision, it is the base: B must do what A does. Both are
     checked first.
 
-    Exit code 0 means that both were judged, whatever the verdict is.
+    Exit code 0 means that both were judged, whatever the verdict is; 7, that B fails what --fail-on
+    names.
     """
     given = split_arguments(words)
     if given.problem is None:
@@ -82,6 +85,7 @@ def command(
         instructions=instructions,
         audit=not no_audit,
         strict_paths=strict_paths,
+        max_regression=gate_choice.max_regression,
         emit=choose_emit(as_json=as_json),
     )
     with errors_name(given.problem):
@@ -92,18 +96,19 @@ def command(
             f"{comparison.second.name} against {comparison.first.name}": comparison.measurement
         }
         save_timings(timing_files, measured, loaded.min_effect)
+    sides = (comparison.first, comparison.second)
+    judged = [comparison.judged, *(side for side in sides[:1] if side.rejection)]
+    gated = gate_choice.judge(judged, loaded.min_effect)
     if as_json:
-        print_json(comparison.as_dict())
+        print_json({**comparison.as_dict(), **gate_as_dict(gated)})
     else:
         print_comparison(comparison)
-    rejections = [
-        side.rejection for side in (comparison.first, comparison.second) if side.rejection
-    ]
-    if any(rejection.reason == Reason.EVALUATOR for rejection in rejections):
+    gate_choice.show(gated, as_json=as_json)
+    if any(side.is_unjudged for side in sides):
         if as_json:
             return LabError.exit_code
         raise LabError("they could not be compared, through no fault of theirs; see above")
-    return report_unusable((comparison.first, comparison.second), as_json=as_json)
+    return report_unusable(sides, as_json=as_json) or gate_exit_code(gated)
 
 
 def print_comparison(comparison: Comparison) -> None:

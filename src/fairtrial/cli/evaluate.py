@@ -22,6 +22,7 @@ from fairtrial.arena import (
 )
 from fairtrial.cli.audit_text import audit_option
 from fairtrial.cli.evaluate_progress import EvaluationProgress, make_display
+from fairtrial.cli.gate_options import GateOptions, gate_as_dict, gate_exit_code, gate_options
 from fairtrial.cli.interrupts import run_interruptible
 from fairtrial.cli.output import (
     count,
@@ -79,6 +80,7 @@ INTERRUPTED = 130
 @timing_options
 @instructions_option
 @audit_option
+@gate_options
 @click.option(
     "--cold", is_flag=True, help="Start every check without a warm process: slower, same verdicts."
 )
@@ -101,6 +103,7 @@ def command(
     timing_files: TimingFiles,
     instructions: bool,
     no_audit: bool,
+    gate_choice: GateOptions,
     cold: bool,
     no_cache: bool,
 ) -> int:
@@ -115,7 +118,7 @@ def command(
     best is measured again. Without candidates the base alone is looked at.
 
     Exit code 0 means that all candidates were judged, whatever the verdicts; 2, that one of them is
-    no diff, or doesn't apply.
+    no diff, or doesn't apply; 7, that one fails what --fail-on names.
     """
     loaded, warnings = read_problem(problem)
     if base:
@@ -132,10 +135,11 @@ def command(
         warm=not cold,
         cache=not no_cache,
         keep_slots=keep_slots,
-        timing="none" if check_only else "each" if times_each else "race",
+        timing="none" if check_only else "each" if times_each or gate_choice.is_wanted else "race",
         instructions=instructions,
         audit=not no_audit,
         strict_paths=strict_paths,
+        max_regression=gate_choice.max_regression,
         emit=display.receive,
     )
     try:
@@ -148,13 +152,15 @@ def command(
             print_verdicts(display.judged)
             note(display.state)
         raise
+    gated = gate_choice.judge(evaluation.judgements, loaded.min_effect)
     if as_json:
-        print_json(evaluation.as_dict())
+        print_json({**evaluation.as_dict(), **gate_as_dict(gated)})
     else:
         print_evaluation(evaluation)
     if evaluation.kept is not None:
         note(f"the slots are in {shown_path(evaluation.kept)}; `fairtrial clean` removes them")
     try:  # after the verdicts, which a file that can't be written must not cost
+        gate_choice.show(gated, as_json=as_json)
         save_timings(timing_files, evaluation.measurements, loaded.min_effect)
     except (FairtrialError, OSError) as error:
         if not as_json:
@@ -165,7 +171,7 @@ def command(
         if as_json:  # one document is all that is printed, and it says the same
             return LabError.exit_code
         raise LabError(_describe_unjudged(evaluation))
-    return report_unusable(evaluation.judgements, as_json=as_json)
+    return report_unusable(evaluation.judgements, as_json=as_json) or gate_exit_code(gated)
 
 
 def _print_known(error: BaseException, display: EvaluationProgress) -> int:

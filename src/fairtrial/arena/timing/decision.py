@@ -5,6 +5,7 @@ The bench runs sessions, `stats` decides; this module connects them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
@@ -20,7 +21,7 @@ from fairtrial.arena.timing.stats.autocorrelation import session_look
 from fairtrial.arena.timing.stats.race import Race
 from fairtrial.arena.timing.stats.race_field import RunnerState, Standing
 from fairtrial.arena.timing.stats.ratio_text import estimate_text
-from fairtrial.arena.timing.stats.sequential import LOOKS, next_look
+from fairtrial.arena.timing.stats.sequential import LOOKS, SessionLook, next_look
 from fairtrial.arena.timing.summary import Replicate, replicate_statistics, summarize
 from fairtrial.arena.timing.total_checks import (
     TotalBatch,
@@ -55,12 +56,20 @@ class DecisionRules:
     min_effect: the smallest effect of interest
     budget_s: how long one candidate may be timed
     startup_limits: how many times as long as the base it may take to start, by benchmark
+    max_regression: if above 0, timing goes on until it is decided, too, whether the candidate takes
+        longer than the base by more than this share
     """
 
     alpha: float
     min_effect: float
     budget_s: float
     startup_limits: Mapping[str, float] = field(default_factory=dict)
+    max_regression: float = 0.0
+
+    def is_decided(self, look: SessionLook) -> bool:
+        """Return whether nothing is left to decide after a look at the sessions."""
+        limit = math.log1p(self.max_regression)
+        return look.is_decided and (limit == 0 or not look.low <= limit <= look.high)
 
 
 @dataclass(slots=True)
@@ -153,7 +162,7 @@ async def measure(
             replicate_statistics(record.replicates), alpha=rules.alpha, min_effect=rules.min_effect
         )
         is_spent = len(record.replicates) < goal or record.charged_s >= rules.budget_s
-        if is_spent or (state.is_decided and not _find_contradictions(so_far)):
+        if is_spent or (rules.is_decided(state) and not _find_contradictions(so_far)):
             break
     measured = record.summarize(rules, rules.alpha, *_budget_notes(record, rules))
     assert measured is not None

@@ -62,6 +62,14 @@ def replicate_statistics(replicates: Sequence[Replicate]) -> list[float]:
     return [mean_ratio([_ratio(session) for session in replicate]) for replicate in replicates]
 
 
+def session_statistics(measured: Measurement) -> list[float]:
+    """Return the statistic of each replicate of a measurement, from its sessions."""
+    replicates: dict[int, list[Session]] = {}
+    for session in measured.sessions:
+        replicates.setdefault(session.number, []).append(session)
+    return replicate_statistics(list(replicates.values()))
+
+
 def summarize(
     replicates: Sequence[Replicate],
     *,

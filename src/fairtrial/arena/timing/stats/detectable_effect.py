@@ -72,6 +72,14 @@ def spread(statistics: Sequence[float]) -> float:
     return float(np.std(values, ddof=1))
 
 
+def largest_spread(statistics: Sequence[float], confidence: float = 0.8) -> float:
+    """Return an upper bound of the spread: few sessions may differ less than others will."""
+    from scipy.special import chdtri
+
+    freedom = len(statistics) - 1
+    return spread(statistics) * math.sqrt(freedom / float(chdtri(freedom, confidence)))
+
+
 def visible_effect(
     spread: float, sessions: int, alpha: float, power: float = TARGET_POWER
 ) -> float | None:
