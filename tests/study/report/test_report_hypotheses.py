@@ -234,7 +234,7 @@ def test_equivalence_without_a_margin_and_a_margin_test_of_a_difference_are_not_
 
 def test_several_levels_are_equivalent_if_all_pairs_are():
     claim = make_claim(kind=HypothesisKind.EQUIVALENCE, minimum_effect_of_interest=1.0)
-    study = make_study(factors=THREE, hypotheses=(claim,), run_budget=RunBudget(replicates=15))
+    study = make_study(factors=THREE, hypotheses=(claim,), run_budget=RunBudget(replicates=25))
     test = judge_one(study, noisy())
     assert test.verdict is TestVerdict.SUPPORTED
     assert test.p_value == max(detail.p for detail in test.details)
@@ -250,7 +250,7 @@ def test_yes_or_no_outcomes_are_tested_as_proportions():
     assert test.method == "Fisher's exact test"
     assert test.estimate_of == "difference of proportions"
     assert test.interval is not None
-    assert judge_one(using("welch_t", **ONE_PROBLEM), value).method == "Welch's t test"
+    assert "Welch's t test" in judge_one(using("welch_t", **ONE_PROBLEM), value).method
 
 
 def test_more_than_two_levels_get_an_analysis_of_variance_and_all_pairs():

@@ -225,9 +225,10 @@ def test_two_problems_are_not_enough_to_generalize_and_enough_for_themselves():
 
 
 def test_few_problems_get_a_note_that_problems_are_what_helps():
-    note = "only 4 problems: adding problems, not replicates, narrows the interval"
-    assert note in judge_one(problem_study(4, 5), noisy()).notes
-    assert not any("adding problems" in n for n in judge_one(problem_study(6, 5), noisy()).notes)
+    (note,) = judge_one(problem_study(4, 5), noisy()).notes
+    assert note.startswith("only 4 problems: adding problems, not replicates, narrows the interval")
+    assert "p would be too small" in note
+    assert not any("adding problems" in n for n in judge_one(problem_study(12, 5), noisy()).notes)
 
 
 def test_one_problem_is_what_the_claim_is_about():

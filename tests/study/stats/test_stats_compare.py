@@ -352,6 +352,24 @@ def test_a_permutation_test_joins_welchs_where_a_group_is_small_and_never_lowers
     assert mean_difference_test(right, right + 1).method == "Welch's t test"
 
 
+def test_a_skewed_group_against_a_symmetric_one_holds_its_level():
+    rng = np.random.default_rng(20)
+    skewed = rng.lognormal(0, 1, (1_500, 20)) - math.exp(0.5)
+    pairs = list(zip(skewed, rng.normal(0, 1, (1_500, 20)), strict=True))
+    assert np.mean([welch_t_test(*pair).p < 0.05 for pair in pairs]) > 0.075
+    findings = [mean_difference_test(*pair) for pair in pairs]
+    assert np.mean([finding.p < 0.05 for finding in findings]) < 0.062
+    assert np.mean([low <= 0 <= high for low, high in (f.interval for f in findings)]) > 0.938
+
+
+def test_groups_that_are_skewed_alike_are_tested_by_welch_alone():
+    skewed = RNG.lognormal(0, 1, 30)
+    assert mean_difference_test(skewed, skewed + 1).method == "Welch's t test"
+    finding = mean_difference_test(skewed, RNG.normal(0, 1, 30))
+    assert finding.method == "Welch's t test corrected for skewness"
+    assert "more skewed than the other" in finding.notes[0]
+
+
 def test_a_group_of_two_values_leaves_one_degree_of_freedom():
     finding = mean_difference_test(np.array([1.0, 2.0]), RNG.normal(0, 1, 20))
     assert finding.df == (1,)

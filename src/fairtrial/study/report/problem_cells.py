@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from fairtrial.study.stats.finding import Codes, Values
 
-FEW_PROBLEMS = 6
+FEW_PROBLEMS = 12
 """With fewer problems than this, a note says that more of them would help most."""
 
 
@@ -168,6 +168,8 @@ def problem_notes(problems: int, left_out: int) -> list[str]:
         notes.append(f"{which} runs at some of the compared levels: left out")
     if MIN_PROBLEMS <= problems < FEW_PROBLEMS:
         notes.append(
-            f"only {problems} problems: adding problems, not replicates, narrows the interval"
+            f"only {problems} problems: adding problems, not replicates, narrows the interval; so "
+            "few can't show whether a few problems differ much more than the rest, in which case p "
+            "would be too small"
         )
     return notes

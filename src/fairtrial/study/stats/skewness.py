@@ -1,11 +1,12 @@
-"""A correction of the one-sample t test for skewed values.
+"""A correction of t tests for skewed values.
 
 If a few problems have a much larger effect than the others, samples without such a problem have a
 mean that is too low and a standard deviation that is too small, so that the t test rejects too
-often. Hall's cubic transformation of t allows for the skewness that the sample shows. By simulation
-of exponential values, false positives of a nominal 5% fall from 9.2% to 5.3% with 12 values and
-from 8.1% to 4.4% with 20; with fewer than 8 they stay at 7% or more, since so few values don't show
-their skewness. Normal values pay with 1 to 5 points of power.
+often. The same happens if one of two groups is skewed and the other isn't. Hall's cubic
+transformation of t allows for the skewness that the samples show, taken 1.25 times since small
+samples show too little of it. By simulation of exponential effects with noise, false positives of a
+nominal 5% are 5.5% with 12 values and 4.6% with 20; with 5 to 8 they stay at 6% to 7%, since so few
+values don't show their skewness. Normal values pay with 1 to 7 points of power.
 
 Reference: Hall (1992), J. R. Stat. Soc. B 54, 221-228.
 """
@@ -27,28 +28,44 @@ NOTE = (
     "the problems' differences are skewed: some are much further out than the rest; p and interval "
     "are the more cautious ones of two tests, with and without a correction for that"
 )
+GROUPS_NOTE = (
+    "one group is more skewed than the other: some of its values are much further out than the "
+    "rest; p and interval are the more cautious ones of two tests, with and without a correction "
+    "for that"
+)
 MIN_VALUES = 3
+LEAST_SHOWN, LEAST_IN_GROUP = 0.7, 1.5
+"""Skewness below so many standard errors (of normal values) is taken for chance: of differences,
+and of one of two groups, which a permutation test protects if they are small."""
+INFLATION = 1.25
+"""Small samples of skewed values show less than their skewness."""
+NO_SLOPE = 1e-6
+"""Slopes below it leave t as it is, apart from rounding."""
 MAX_SIMULATED = 100
 """With more values the correction costs normal values almost no power."""
 DRAWS = 4_000
 
 
-def find_skewness(values: Values) -> float:
-    """Return the skewness of values; 0 if it is below its standard error for normal values."""
+def find_skewness(values: Values, least: float = LEAST_SHOWN) -> float:
+    """Return the skewness to correct for; 0 if the values show none beyond chance.
+
+    least: how many standard errors (of normal values) are taken for chance
+    """
     sd = sample_sd(values)
     if len(values) < MIN_VALUES or not 0 < sd < math.inf:
         return 0.0
     moment = float((((values - values.mean()) / sd) ** 3).mean())
-    return float(_estimate_skewness(moment, len(values)))
+    return float(_estimate_skewness(moment, len(values), least))
 
 
-def _estimate_skewness(moments: Any, count: int) -> Any:
-    """Return unbiased skewness from mean cubes of standardized values; 0 if it is small."""
+def _estimate_skewness(moments: Any, count: int, least: float = LEAST_SHOWN) -> Any:
+    """Return skewness from mean cubes of standardized values, inflated; 0 if it is small."""
     import numpy as np
 
     observed = moments * (count / (count - 1)) ** 1.5
     unbiased = observed * math.sqrt(count * (count - 1)) / (count - 2)
-    return np.where(np.abs(observed) > math.sqrt(6 / count), unbiased, 0.0)
+    is_shown = np.abs(observed) > least * math.sqrt(6 / count)
+    return np.where(is_shown, INFLATION * unbiased, 0.0)
 
 
 def correct_for_skewness(
@@ -66,12 +83,48 @@ def correct_for_skewness(
         The test with the larger of the two p values, and intervals that hold both intervals; the
         same test if the values show no skewness.
     """
+    slope = find_skewness(values) / (3 * math.sqrt(len(values)))
+    return _correct(finding, slope, alternative, margin, NOTE)
+
+
+def correct_two_groups(
+    finding: Finding, left: Values, right: Values, alternative: Alternative
+) -> Finding:
+    """Return Welch's t test with allowance for groups of different skewness.
+
+    Groups that are skewed alike need none: their difference is not skewed.
+
+    Args:
+        finding: Welch's t test.
+        left: values of the first group.
+        right: values of the second group.
+        alternative: the alternative hypothesis about left minus right.
+
+    Returns:
+        As `correct_for_skewness`.
+    """
+    if not finding.statistic or finding.estimate is None:
+        return finding
+    error = finding.estimate / finding.statistic
+    cubes = (
+        sign * find_skewness(group, LEAST_IN_GROUP) * sample_sd(group) ** 3 / len(group) ** 2
+        for sign, group in ((1, left), (-1, right))
+    )
+    return _correct(finding, sum(cubes) / (3 * error**3), alternative, 0.0, GROUPS_NOTE)
+
+
+def _correct(
+    finding: Finding, slope: float, alternative: Alternative, margin: float, note: str
+) -> Finding:
+    """Return the more cautious one of a t test and its transformation.
+
+    slope: a third of the skewness of the estimate
+    """
     from scipy import stats
 
-    slope = find_skewness(values) / (3 * math.sqrt(len(values)))
-    if not slope or not finding.statistic or finding.estimate is None:
+    if abs(slope) < NO_SLOPE or not finding.statistic or finding.estimate is None:
         return finding
-    estimate, df = finding.estimate, len(values) - 1
+    estimate, df = finding.estimate, finding.df[0]
     error = estimate / finding.statistic
 
     def tail(side: int, value: float = 0.0) -> float:
@@ -97,7 +150,7 @@ def correct_for_skewness(
         bounds=interval(CONFIDENCE),
         interval_by=interval,
         bounds_by=interval,
-        notes=(*finding.notes, NOTE),
+        notes=(*finding.notes, note),
     )
 
 
@@ -151,4 +204,4 @@ def _draw_means(count: int) -> tuple[Any, Any, Any]:
     moments = (((values - means[:, None]) / sds[:, None]) ** 3).mean(axis=1)
     slopes = _estimate_skewness(moments, count) / (3 * math.sqrt(count))
     # A slope near 0 leaves t as it is.
-    return means * math.sqrt(count), sds, np.where(slopes == 0, 1e-6, slopes)
+    return means * math.sqrt(count), sds, np.where(slopes == 0, NO_SLOPE, slopes)

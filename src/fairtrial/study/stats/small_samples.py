@@ -6,7 +6,8 @@ is compared with a large one and values are skewed. The test here is Welch's, ma
 - a group of two values, or of three against more: the degrees of freedom are those of the smaller
   group;
 - small groups with enough permutations: p is the larger of Welch's and that of a permutation test
-  of Welch's t (`stats.permutations`).
+  of Welch's t (`stats.permutations`);
+- groups of different skewness: p and interval allow for it (`stats.skewness`).
 
 Reference: Mickey and Brown (1966), Ann. Math. Stat. 37, 639-643: degrees of freedom.
 """
@@ -21,6 +22,7 @@ from fairtrial.study.stats.cells import limit_df
 from fairtrial.study.stats.finding import Alternative, Finding, sample_sd
 from fairtrial.study.stats.linear import coefficient_test
 from fairtrial.study.stats.permutations import ADDED, needs_permutations, permute_two_groups
+from fairtrial.study.stats.skewness import correct_two_groups
 from fairtrial.study.stats.two_groups import welch_t_test
 
 if TYPE_CHECKING:
@@ -47,13 +49,14 @@ def mean_difference_test(
     if df < finding.df[0]:
         error = math.sqrt(sum(sample_sd(group) ** 2 / len(group) for group in (left, right)))
         return _with_fewer_df(finding, error, df, alternative)
+    finding = correct_two_groups(finding, left, right, alternative)
     if not needs_permutations((left, right)):
         return finding
     p_values = permute_two_groups(left, right)
     p, opposite = p_values[alternative], p_values.get(_OPPOSITE.get(alternative, ""))
     return replace(
         finding,
-        method=f"{METHOD} {ADDED}",
+        method=f"{finding.method} {ADDED}",
         p=max(finding.p, p),
         p_opposite=None if opposite is None else max(finding.p_opposite or 0.0, opposite),
     )
