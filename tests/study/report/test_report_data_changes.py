@@ -387,6 +387,29 @@ def test_a_folder_that_is_gone_later_stays_recorded(tmp_path):
     assert verdict(report(tmp_path / "second"))["standing"] == "exploratory"
 
 
+def test_a_deleted_ledger_is_noticed_by_the_tables_it_left(tmp_path):
+    run(make(tmp_path / "out"))
+    (tmp_path / "out" / "ledger.sqlite").unlink()
+    plan = make_plan("welch_t", hypothesis_ids=("h2",))
+    run(make(tmp_path / "out", hypotheses=(OTHER,), analysis_plans=(plan,)))
+    reported = report(tmp_path / "out")
+    (test,) = reported["tests"]
+    assert (test["verdict"], test["standing"]) == ("exploratory", "exploratory")
+    assert "32 results were known of the same runs (a ledger that is gone)" in test["why"]
+    gone = [line for line in reported["deviations"] if "whose ledger is gone" in line]
+    assert gone[0].startswith("32 runs of this study were made before with the same seeds")
+
+
+def test_a_deleted_ledger_with_other_seeds_is_listed(tmp_path):
+    study = make(tmp_path / "out")
+    run(study)
+    (tmp_path / "out" / "ledger.sqlite").unlink()
+    run(replace(study, seed_policy=replace(study.seed_policy, base_seed=7)))
+    reported = report(tmp_path / "out")
+    assert reported["tests"][0]["standing"] == "confirmatory"
+    assert any("before with other seeds in this directory" in d for d in reported["deviations"])
+
+
 def test_folders_that_cannot_be_read_are_passed_over(tmp_path):
     run(make(tmp_path / "first"))
     ledger = tmp_path / "first" / "ledger.sqlite"

@@ -6,6 +6,7 @@ of the same runs with the same seeds is no independent evidence.
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import sqlite3
@@ -23,6 +24,7 @@ from fairtrial.study.ledger.claim_changes import ClaimKey, collect_claims, find_
 from fairtrial.study.ledger.reader import LedgerReader
 from fairtrial.study.ledger.schema import APPLICATION_ID, LEDGER_NAME
 from fairtrial.study.ledger.sqlite_errors import SQLITE_ERRORS, damaged
+from fairtrial.study.model.runs import RunStatus
 from fairtrial.study.model.study import Study
 
 FOLDERS_FACT = "earlier folders"
@@ -33,6 +35,9 @@ MAX_ENTRIES = 2_000
 MAX_COMPARED = 100_000
 """How many results of another ledger are compared with the plan."""
 BUSY_S = 0.2
+RUNS_TABLE = "runs.csv"
+LOST_LEDGER = "."
+"""The path, relative to the study's directory, of a ledger that was in it before."""
 _COUNT = "SELECT count(*) FROM results WHERE status = 'success'"
 _RUNS = "SELECT run_id, seed FROM results WHERE status = 'success' ORDER BY turn LIMIT ?"
 
@@ -41,7 +46,7 @@ _RUNS = "SELECT run_id, seed FROM results WHERE status = 'success' ORDER BY turn
 class EarlierFolder:
     """Another output directory with earlier results of the same study.
 
-    path: the directory, relative to the study's own
+    path: the directory, relative to the study's own; "." if its own had another ledger before
     started_at: when its first session started
     results: how many runs had succeeded in it; one in which all failed has nothing to pick from
     shared_runs: the ids of its runs that are runs of this study with the same seeds
@@ -91,6 +96,31 @@ def find_earlier_folders(folder: Path, plan: RunPlan, before: str) -> tuple[Earl
         if earlier is not None and earlier.started_at < before:
             folders.append(earlier)
     return tuple(folders)
+
+
+def find_lost_ledger(folder: Path, plan: RunPlan) -> tuple[EarlierFolder, ...]:
+    """Return what the tables in a study's own directory tell of a ledger that is gone.
+
+    Tables of another study, and tables that can't be read, tell nothing.
+
+    folder: the study's output directory, whose ledger has no result
+    """
+    study = plan.study
+    if not study.hypotheses:
+        return ()
+    runs, started_at = set(), ""
+    try:
+        with (folder / RUNS_TABLE).open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                if row["study_id"] == study.study_id and row["status"] == RunStatus.SUCCESS.value:
+                    runs.add((row["run_id"], int(row["seed"])))
+                    started_at = min(started_at or row["start_time"], row["start_time"])
+    except (OSError, ValueError, TypeError, KeyError, csv.Error):
+        return ()
+    if not runs:
+        return ()
+    shared = tuple(spec.run_id for spec in plan.specs() if (spec.run_id, spec.seed) in runs)
+    return (EarlierFolder(LOST_LEDGER, started_at, len(runs), shared),)
 
 
 def _find_ledgers(folder: Path, study: Study) -> Iterator[Path]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from fairtrial.study.ledger.claim_changes import Departure
 from fairtrial.study.ledger.data_changes import has_planned_looks
-from fairtrial.study.ledger.earlier_folders import EarlierFolder
+from fairtrial.study.ledger.earlier_folders import LOST_LEDGER, EarlierFolder
 from fairtrial.study.ledger.interim_looks import InterimLook
 from fairtrial.study.model.runs import RunStatus
 from fairtrial.study.report.hypothesis_test import HypothesisTest
@@ -112,6 +112,8 @@ def _folder_lines(folders: Sequence[EarlierFolder]) -> Iterator[str]:
     for folder in folders:
         started = f"started {escape_markdown(folder.started_at)}, {count_known(folder.results)}"
         path = format_code(folder.path)
+        if folder.path == LOST_LEDGER:
+            path = "this directory, whose ledger is gone"
         if folder.shared:
             verb = "was" if folder.shared == 1 else "were"
             yield (

@@ -9,7 +9,7 @@ from dataclasses import replace
 from fairtrial.core import sequential
 from fairtrial.study.ledger.claim_history import ClaimStanding
 from fairtrial.study.ledger.data_changes import DataChange
-from fairtrial.study.ledger.earlier_folders import EarlierFolder
+from fairtrial.study.ledger.earlier_folders import LOST_LEDGER, EarlierFolder
 from fairtrial.study.report.decision_intervals import scale_interval
 from fairtrial.study.report.deviations import count_known, why_late
 from fairtrial.study.report.hypothesis_test import HypothesisTest
@@ -151,7 +151,8 @@ def _describe_folder(folder: EarlierFolder, claim: tuple[str, str | None]) -> st
             "evidence"
         )
     known = count_known(folder.results)
-    return f"laid down after {known} of the same runs ({folder.path})"
+    path = "a ledger that is gone" if folder.path == LOST_LEDGER else folder.path
+    return f"laid down after {known} of the same runs ({path})"
 
 
 def _compare_verdicts(

@@ -16,7 +16,11 @@ from fairtrial.core import LedgerError
 from fairtrial.study.design.run_plan import RunPlan
 from fairtrial.study.ledger.amendments import count_known_results
 from fairtrial.study.ledger.claim_changes import describe_claim_changes
-from fairtrial.study.ledger.earlier_folders import find_earlier_folders, folder_facts
+from fairtrial.study.ledger.earlier_folders import (
+    find_earlier_folders,
+    find_lost_ledger,
+    folder_facts,
+)
 from fairtrial.study.ledger.fingerprint import differences, study_fingerprint
 from fairtrial.study.ledger.plan_changes import reconcile_order
 from fairtrial.study.ledger.reader import LedgerReader
@@ -100,7 +104,8 @@ def _earlier_folder_facts(plan: RunPlan, lock: LockComparison) -> dict[str, str]
     folder = Path(plan.study.output_dir or ".").absolute()
     old, new = lock
     laid_down_at = old.at if old is not None and old.is_explicit else new.at
-    return folder_facts(find_earlier_folders(folder, plan, laid_down_at))
+    found = find_earlier_folders(folder, plan, laid_down_at)
+    return folder_facts((*find_lost_ledger(folder, plan), *found))
 
 
 def _tell_changes(
