@@ -8,18 +8,21 @@ logged or shown.
 from __future__ import annotations
 
 import functools
+import json
 import random
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from fairtrial.core import LabError, on_one_line
+from fairtrial.llm.answer_cache import answer_key
 from fairtrial.llm.dialect import Dialect, hint_unsupported
 from fairtrial.llm.endpoint import MAX_REASON_CHARS, Endpoint, open_client
 from fairtrial.llm.options import ChatOptions, Message
+from fairtrial.llm.rate_limit import CHARS_PER_TOKEN, shared_limit
 from fairtrial.llm.responses import (
     MAX_RESPONSE_BYTES,
     AttemptError,
@@ -85,18 +88,26 @@ class ChatClient:
         self.options = options
         self.endpoint = options.make_endpoint()
         self._dialect = Dialect.from_option(options.tokens_field)
+        self._cache = options.make_cache()
+        self._limit = shared_limit(
+            options.base_url,
+            options.key_variable,
+            options.requests_per_minute,
+            options.tokens_per_minute,
+        )
         self._seats = anyio.Semaphore(options.most_at_once)
 
     @classmethod
     def of_event_loop(cls, options: ChatOptions) -> ChatClient:
         """Return the client that all requests with these options share in this event loop."""
-        clients: dict[int, ChatClient] | None = _clients().get(None)
+        clients: dict[str, ChatClient] | None = _clients().get(None)
         if clients is None:
             clients = {}
             _clients().set(clients)
-        if id(options) not in clients:  # the client keeps them, so that no others get their id
-            clients[id(options)] = cls(options)
-        return clients[id(options)]
+        key = repr(options)
+        if key not in clients:
+            clients[key] = cls(options)
+        return clients[key]
 
     @property
     def secret(self) -> Secret:
@@ -109,18 +120,58 @@ class ChatClient:
         async with self._seats:
             yield
 
-    async def ask(self, messages: Sequence[Message], *, seed: int, log: RequestLog) -> ChatAnswer:
+    async def ask(
+        self,
+        messages: Sequence[Message],
+        *,
+        seed: int,
+        log: RequestLog,
+        replicate: int = 0,
+        tools: Sequence[Mapping[str, Any]] = (),
+        schema: Mapping[str, Any] | None = None,
+        on_text: Callable[[str], None] | None = None,
+    ) -> ChatAnswer:
         """Send messages, retry as needed, and return the model's answer.
 
-        seed: seeds the random part of the waits between attempts
+        seed: seeds the random part of the waits between attempts; part of a recorded answer's key
         log: gets an entry for every attempt
+        replicate: the other part of that key: replicates don't share answers
+        tools: the tools that the model may call: `name`, `description`, `parameters`
+        schema: the JSON schema that the answer must follow
+        on_text: called with each piece of a streamed answer; after an attempt that broke off, the
+            answer comes again from its beginning
 
         Raises `RequestRefused` if the endpoint refuses this request, and `LabError` if it can't be
-        reached, rejects the key, or gives no complete answer.
+        reached, rejects the key, or gives no complete answer; also if there is no recorded answer
+        and `cache` is `replay`.
         """
+        body = self.options.make_body(messages, tools, schema)
+        if self._cache is None:
+            return await self._send(body, seed, log, on_text)
+        key = answer_key(self.endpoint.base_url, body, seed, replicate)
+        answer = self._cache.find(key)
+        if answer is None:
+            if self.options.cache == "replay":
+                raise LabError(
+                    f"there is no recorded answer for this request to {self.options.model} in "
+                    f"{self._cache.folder} (key {key[:12]}), and `cache: replay` asks nobody; "
+                    "record it with `cache: keep`"
+                )
+            answer = await self._send(body, seed, log, on_text)
+            self._cache.keep(key, body, answer, self.secret)
+        return answer
+
+    async def _send(
+        self,
+        body: Mapping[str, Any],
+        seed: int,
+        log: RequestLog,
+        on_text: Callable[[str], None] | None,
+    ) -> ChatAnswer:
+        """Send a request until it is answered, refused, or out of attempts."""
         import anyio
 
-        endpoint, dialect, body = self.endpoint, self._dialect, self.options.make_body(messages)
+        endpoint, dialect = self.endpoint, self._dialect
         rng = random.Random(seed)
         attempt, wait_s = 1, 0.0
         details: dict[str, Any] | None = None
@@ -129,14 +180,17 @@ class ChatClient:
             client.event_hooks = {"response": [_refuse_redirect]}
             while True:
                 await anyio.sleep(wait_s)
+                guess = _guess_tokens(body)
+                await anyio.sleep(self._limit.reserve(guess))
                 started, sent = time.monotonic(), dialect.translate(body)
                 if details is None:
                     details = {"request": redact_all(sent, endpoint.secret.redact)}
-                outcome = await _attempt(client, endpoint, sent)
+                outcome = await _attempt(client, endpoint, sent, on_text)
                 times = {"waited_s": wait_s, "seconds": time.monotonic() - started}
                 entry = _make_log_entry(endpoint, outcome)
                 log.entries.append({"attempt": attempt, **times, **details, **entry})
                 if isinstance(outcome, ChatAnswer):
+                    self._limit.correct(_count_tokens(outcome, guess) - guess)
                     return outcome
                 log.has_lost_answers |= outcome.is_paid
                 if dialect.adapt_to(outcome, sent):
@@ -148,7 +202,19 @@ class ChatClient:
                 if not outcome.is_retryable or attempt > endpoint.retries:
                     raise LabError(_explain_failure(endpoint, outcome, attempt, log))
                 wait_s, details = endpoint.wait_before(attempt - 1, outcome.wait_s, rng), {}
+                if outcome.wait_s is not None:  # the server's own wait concerns all its clients
+                    self._limit.hold(min(outcome.wait_s, endpoint.longest_wait_s))
                 attempt += 1
+
+
+def _guess_tokens(body: Mapping[str, Any]) -> int:
+    """Return roughly how many tokens a request takes, its answer left out."""
+    return len(json.dumps(body["messages"], default=str)) // CHARS_PER_TOKEN
+
+
+def _count_tokens(answer: ChatAnswer, guess: int) -> int:
+    prompt = guess if answer.prompt_tokens is None else answer.prompt_tokens
+    return prompt + (answer.completion_tokens or 0)
 
 
 @functools.cache
@@ -170,7 +236,16 @@ def _make_log_entry(endpoint: Endpoint, outcome: ChatAnswer | AttemptError) -> d
     }
     response = {"response": redact(outcome.text), "finish_reason": redact(outcome.finish)}
     refusal = {"refusal": redact(outcome.refusal)} if outcome.refusal else {}
-    return {"status": 200, **response, **refusal, "model": redact(outcome.model), "usage": usage}
+    calls = [asdict(call) for call in outcome.tool_calls]
+    tools = {"tool_calls": redact_all(calls, redact)} if calls else {}
+    return {
+        "status": 200,
+        **response,
+        **refusal,
+        **tools,
+        "model": redact(outcome.model),
+        "usage": usage,
+    }
 
 
 def _explain_failure(
@@ -194,7 +269,10 @@ def _explain_failure(
 
 
 async def _attempt(
-    client: httpx.AsyncClient, endpoint: Endpoint, body: Mapping[str, Any]
+    client: httpx.AsyncClient,
+    endpoint: Endpoint,
+    body: Mapping[str, Any],
+    on_text: Callable[[str], None] | None,
 ) -> ChatAnswer | AttemptError:
     """Send one request; returns the answer, or the error for anything that goes wrong."""
     import anyio
@@ -205,7 +283,7 @@ async def _attempt(
     outcome: ChatAnswer | AttemptError = AttemptError(late, is_paid=True)
     with anyio.move_on_after(endpoint.timeout_s):
         try:
-            outcome = await _exchange(client, endpoint, body)
+            outcome = await _exchange(client, endpoint, body, on_text)
         except AttemptError as error:
             outcome = error
         except (httpx.ConnectTimeout, httpx.PoolTimeout):
@@ -223,7 +301,10 @@ async def _attempt(
 
 
 async def _exchange(
-    client: httpx.AsyncClient, endpoint: Endpoint, body: Mapping[str, Any]
+    client: httpx.AsyncClient,
+    endpoint: Endpoint,
+    body: Mapping[str, Any],
+    on_text: Callable[[str], None] | None,
 ) -> ChatAnswer:
     import httpx
 
@@ -234,7 +315,7 @@ async def _exchange(
     url = f"{endpoint.base_url.rstrip('/')}/chat/completions"
     async with client.stream("POST", url, json=body, headers=headers) as response:
         try:
-            return await _read_response(response)
+            return await _read_response(response, on_text)
         except AttemptError as error:
             error.status = response.status_code
             raise
@@ -247,12 +328,14 @@ async def _exchange(
             ) from None
 
 
-async def _read_response(response: httpx.Response) -> ChatAnswer:
+async def _read_response(
+    response: httpx.Response, on_text: Callable[[str], None] | None
+) -> ChatAnswer:
     status = response.status_code
     if status != 200:
         raise read_error(status, await _read_body(response), response.headers)
     if "text/event-stream" in response.headers.get("content-type", ""):
-        return await _read_stream(response)
+        return await _read_stream(response, on_text)
     return read_response_body(await _read_body(response))
 
 
@@ -283,10 +366,12 @@ async def _read_body(response: httpx.Response) -> bytes:
     return bytes(data)
 
 
-async def _read_stream(response: httpx.Response) -> ChatAnswer:
+async def _read_stream(
+    response: httpx.Response, on_text: Callable[[str], None] | None
+) -> ChatAnswer:
     import httpx
 
-    stream, size = EventStreamReader(), 0
+    stream, size = EventStreamReader(on_text), 0
     try:
         async for part in response.aiter_bytes():
             size += len(part)

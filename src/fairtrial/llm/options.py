@@ -6,17 +6,20 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from fairtrial.core import LabError, Mistake, Record, StudyError
+from fairtrial.llm.answer_cache import AnswerCache, default_folder
 from fairtrial.llm.dialect import TOKEN_LIMIT_FIELDS, TokensField
 from fairtrial.llm.endpoint import Endpoint
 from fairtrial.llm.prices import PRICES_DATE, Price, cost_usd, find_price, price_mistakes
 from fairtrial.llm.secret import Secret
 
-Message = dict[str, str]
-"""One message of a conversation: `role` and `content`."""
+Message = Mapping[str, Any]
+"""One message of a conversation: `role` and `content`, which is text or a list of parts."""
+CacheMode = Literal["none", "keep", "replay"]
 _OWN_FIELDS = (
     "model",
     "messages",
@@ -25,6 +28,8 @@ _OWN_FIELDS = (
     "temperature",
     *TOKEN_LIMIT_FIELDS,
     "n",
+    "tools",
+    "response_format",
 )
 
 
@@ -47,7 +52,12 @@ class ChatOptions(Record):
         priority
     longest_wait_s: the longest wait between attempts, whatever the endpoint asks for
     most_at_once: how many requests may be under way at the same time
+    requests_per_minute, tokens_per_minute: the endpoint's limits, which all requests of this
+        process to it share; not kept unless given
     stream: whether answers are streamed, as server-sent events
+    cache: `keep` records answers on disk, and doesn't ask again for one that is there; `replay`
+        takes recorded answers only and never calls the endpoint
+    cache_dir: the folder of recorded answers; by default one in the user's cache folder
     prices: US dollars for a million tokens of prompt and of answer, by model; has priority over
         the built-in table
     extra: further fields of the request: reasoning_effort, top_p, ...
@@ -64,7 +74,11 @@ class ChatOptions(Record):
     backoff_s: float = 1.0
     longest_wait_s: float = 60.0
     most_at_once: int = 4
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
     stream: bool = False
+    cache: CacheMode = "none"
+    cache_dir: str = ""
     prices: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
 
@@ -84,6 +98,10 @@ class ChatOptions(Record):
         for name in ("backoff_s", "longest_wait_s"):
             if not (getattr(self, name) >= 0 and math.isfinite(getattr(self, name))):
                 yield Mistake((name,), f"must be 0 seconds or more, got {getattr(self, name):g}")
+        for name in ("requests_per_minute", "tokens_per_minute"):
+            rate = getattr(self, name)
+            if rate is not None and not 0 < rate < math.inf:
+                yield Mistake((name,), f"must be more than 0, got {rate:g}")
         yield from _extra_mistakes(self.extra)
         yield from price_mistakes(self.prices)
 
@@ -98,6 +116,8 @@ class ChatOptions(Record):
 
     def require_key(self) -> None:
         """Raise `StudyError` if the environment variable of the key isn't set, or holds no key."""
+        if self.cache == "replay":
+            return
         try:
             Secret.from_environment(self.key_variable)
         except LabError as error:
@@ -121,22 +141,45 @@ class ChatOptions(Record):
 
     def make_endpoint(self) -> Endpoint:
         """Return the endpoint, with the key; raise `LabError` if the key is missing."""
+        is_offline = self.cache == "replay"
         return Endpoint(
             self.base_url,
-            Secret.from_environment(self.key_variable),
+            Secret() if is_offline else Secret.from_environment(self.key_variable),
             self.timeout_s,
             self.retries,
             self.backoff_s,
             self.longest_wait_s,
         )
 
-    def make_body(self, messages: Sequence[Message]) -> dict[str, Any]:
-        """Return the JSON body of a request; the limit of the answer is named `max_tokens`."""
+    def make_cache(self) -> AnswerCache | None:
+        """Return the recorded answers; None if none are used."""
+        if self.cache == "none":
+            return None
+        return AnswerCache(
+            Path(self.cache_dir).expanduser() if self.cache_dir else default_folder()
+        )
+
+    def make_body(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Mapping[str, Any]] = (),
+        schema: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Return the JSON body of a request; the limit of the answer is named `max_tokens`.
+
+        tools: the tools that the model may call: `name`, `description`, `parameters`
+        schema: the JSON schema that the answer must follow
+        """
         body: dict[str, Any] = {**self.extra, "model": self.model, "messages": list(messages)}
         if self.temperature is not None:
             body["temperature"] = self.temperature
         if self.max_tokens is not None:
             body["max_tokens"] = self.max_tokens
+        if tools:
+            body["tools"] = [{"type": "function", "function": dict(tool)} for tool in tools]
+        if schema is not None:
+            form = {"name": "answer", "schema": dict(schema), "strict": True}
+            body["response_format"] = {"type": "json_schema", "json_schema": form}
         if self.stream:
             body |= {"stream": True, "stream_options": {"include_usage": True}}
         return body

@@ -8,7 +8,7 @@ from __future__ import annotations
 import email.utils
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -28,6 +28,20 @@ _UNSUPPORTED_MESSAGE = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call of a tool that a model asks for.
+
+    id: the server's id of the call
+    name: the tool
+    arguments: its arguments as JSON, which the model may have got wrong
+    """
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
 class ChatAnswer:
     """A model's answer.
 
@@ -36,6 +50,9 @@ class ChatAnswer:
     refusal: the model's refusal, if the server reports that separately
     model: the model's name, by the server
     prompt_tokens, completion_tokens: the server's counts; None if missing or not plausible
+    tool_calls: the tools that the model wants to have called
+    logprobs: the log probabilities of tokens as the server gives them; None if it gives none
+    is_cached: whether it was recorded before, and was not asked for again
     """
 
     text: str
@@ -44,6 +61,9 @@ class ChatAnswer:
     model: str = ""
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    logprobs: Any = None
+    is_cached: bool = False
 
 
 class AttemptError(Exception):
@@ -100,6 +120,8 @@ def read_response_body(data: bytes) -> ChatAnswer:
         _clean_text(document.get("model")),
         prompt,
         completion,
+        _read_tool_calls(message.get("tool_calls")),
+        choice.get("logprobs"),
     )
 
 
@@ -109,8 +131,11 @@ class EventStreamReader:
 
     Only line feeds end a line: JSON may hold other characters that `splitlines` splits at.
 
+    on_text: called with each piece of text as it arrives
     is_done: whether the event that ends the stream was read
     """
+
+    on_text: Callable[[str], None] | None = None
 
     _rest: bytearray = field(default_factory=bytearray)
     _data: list[bytes] = field(default_factory=list)
@@ -119,6 +144,8 @@ class EventStreamReader:
     _finish: str = ""
     _model: str = ""
     _usage: tuple[int | None, int | None] = (None, None)
+    _calls: dict[int, dict[str, str]] = field(default_factory=dict)
+    _logprobs: list[Any] = field(default_factory=list)
     is_done: bool = False
 
     def feed(self, data: bytes) -> None:
@@ -138,8 +165,15 @@ class EventStreamReader:
         if not self.is_done and not self._finish:
             count = sum(map(len, self._texts))
             raise AttemptError(f"the stream ended early, after {count:,} characters", is_paid=True)
+        calls = [self._calls[index] for index in sorted(self._calls)]
         return ChatAnswer(
-            "".join(self._texts), self._finish, "".join(self._refusals), self._model, *self._usage
+            "".join(self._texts),
+            self._finish,
+            "".join(self._refusals),
+            self._model,
+            *self._usage,
+            tuple(ToolCall(**call) for call in calls),
+            {"content": self._logprobs} if self._logprobs else None,
         )
 
     def _read_line(self, line: bytes) -> None:
@@ -169,9 +203,39 @@ class EventStreamReader:
         choice = _first_choice(event.get("choices"))
         delta = choice.get("delta")
         if isinstance(delta, Mapping):
-            self._texts.append(_join_content(delta.get("content")))
+            text = _join_content(delta.get("content"))
+            self._texts.append(text)
+            if text and self.on_text is not None:
+                self.on_text(text)
             self._refusals.append(_clean_text(delta.get("refusal")))
+            self._add_tool_calls(delta.get("tool_calls"))
+        logprobs = choice.get("logprobs")
+        if isinstance(logprobs, Mapping) and isinstance(logprobs.get("content"), list):
+            self._logprobs.extend(logprobs["content"])
         self._finish = _clean_text(choice.get("finish_reason")) or self._finish
+
+    def _add_tool_calls(self, parts: Any) -> None:
+        """Add parts of tool calls: the first part has id and name, the others more arguments."""
+        for part in parts if isinstance(parts, list) else ():
+            if not isinstance(part, Mapping):
+                continue
+            index = _read_count(part.get("index")) or 0
+            call = self._calls.setdefault(index, {"id": "", "name": "", "arguments": ""})
+            function = part.get("function")
+            function = function if isinstance(function, Mapping) else {}
+            call["id"] = call["id"] or _clean_text(part.get("id"))
+            call["name"] = call["name"] or _clean_text(function.get("name"))
+            call["arguments"] += _clean_text(function.get("arguments"))
+
+
+def _read_tool_calls(calls: Any) -> tuple[ToolCall, ...]:
+    read = []
+    for call in calls if isinstance(calls, list) else ():
+        function = call.get("function") if isinstance(call, Mapping) else None
+        if isinstance(function, Mapping):
+            parts = call.get("id"), function.get("name"), function.get("arguments")
+            read.append(ToolCall(*map(_clean_text, parts)))
+    return tuple(read)
 
 
 def read_usage(usage: Any) -> tuple[int | None, int | None]:

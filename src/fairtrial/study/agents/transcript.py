@@ -1,6 +1,6 @@
 """Transcripts: messages, tool calls and model calls of a run as typed events, and reading them.
 
-The constructors return events that an agent emits (`Task.record`) or returns
+The constructors return events that an agent records (`Task.record`) or returns
 (`AgentOutput.events`). They are ordinary events of the run with these types:
 
 - `message`: its text; `actor_id` is the role. Facts: `role`, and where they apply `content` (parts

@@ -35,7 +35,7 @@ class Chat(ChatOptions, Proposer):
     incidental_options: ClassVar[frozenset[str]] = frozenset(
         (
             *("timeout_s", "retries", "backoff_s", "longest_wait_s", "most_at_once", "stream"),
-            *("key_variable", "prices"),
+            *("key_variable", "prices", "requests_per_minute", "tokens_per_minute"),
         )
     )
 
