@@ -1,5 +1,10 @@
 """The names of `fairtrial.llm`; `_facade.attach` reads them from here."""
 
+from fairtrial.llm.answer_cache import (
+    answer_facts as answer_facts,
+    answer_key as answer_key,
+    read_answer as read_answer,
+)
 from fairtrial.llm.client import (
     ChatClient as ChatClient,
     RequestLog as RequestLog,
@@ -13,6 +18,7 @@ from fairtrial.llm.prices import (
 )
 from fairtrial.llm.responses import (
     ChatAnswer as ChatAnswer,
+    ToolCall as ToolCall,
 )
 from fairtrial.llm.secret import (
     MIN_SECRET_CHARS as MIN_SECRET_CHARS,

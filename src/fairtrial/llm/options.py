@@ -106,6 +106,11 @@ class ChatOptions(Record):
         yield from price_mistakes(self.prices)
 
     @property
+    def host(self) -> str:
+        """Host and port of the endpoint."""
+        return urlsplit(self.base_url).netloc
+
+    @property
     def price(self) -> Price | None:
         """The price of the model's tokens; None if that isn't known."""
         return find_price(self.model, self.prices)

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial.core import events
+from fairtrial.llm import ChatOptions
 from fairtrial.study.agents.events import EventStream, make_event, read_event
 from fairtrial.study.agents.journal import Journal
+from fairtrial.study.agents.models import TaskModel
 from fairtrial.study.agents.workspace import Workspace
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.runs import RunSpec
@@ -88,6 +90,16 @@ class Task:
         folder, which is removed when the run is over.
         """
         return self._workspace.path
+
+    def llm(self, base_url: str, model: str, **options: Any) -> TaskModel:
+        """Return a model that the agent can ask; its answers are recorded and their cost counted.
+
+        `answer = await task.llm(url, "gpt-5-mini", key_variable="OPENAI_API_KEY").ask("...")`;
+        agents that aren't async call `ask_sync`.
+
+        base_url, model, options: the options of `fairtrial.llm.ChatOptions`
+        """
+        return TaskModel(ChatOptions(base_url, model, **{"most_at_once": 1_000, **options}), self)
 
     def emit(self, event_type: str, text: str = "", actor_id: str = "agent", **meta: Any) -> None:
         """Record an event as it happens; it is kept even if the run crashes later.

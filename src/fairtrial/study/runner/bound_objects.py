@@ -65,6 +65,8 @@ def _build_named_agent(binding: AgentBinding, source: BindingSource) -> Call:
         agent = _load(binding.use, source.folder)
         if isinstance(agent, type):
             agent, options = construct(agent, options), {}
+    if isinstance(agent, AgentHooks):
+        agent = agent.in_folder(source.folder)
     return _check_hooks(agent, bind_agent(agent, options), source)
 
 

@@ -24,6 +24,7 @@ _STUDY = Path(__file__).parent.parent
 _CALLING_MODULES = ("call_forms", "task", "events", "journal", "output")
 _OWN_CODE = (
     str(_STUDY / "runner"),
+    str(_STUDY / "event_loop.py"),
     *(str(_STUDY / "agents" / f"{module}.py") for module in _CALLING_MODULES),
     str(_STUDY.parent / "compat" / "keyword_arguments.py"),
     str(_STUDY / "problems"),

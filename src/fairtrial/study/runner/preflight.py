@@ -49,19 +49,20 @@ def check_agent_problems(
         return []
     mistakes: dict[str, Mistake] = {}
     # Holds the agents, so that no two of them have the same id.
-    checked: dict[tuple[int, str], HookedAgent] = {}
+    checked: dict[tuple[int, str, frozenset[str]], HookedAgent] = {}
     for condition in conditions:
         for agent_name in get_agents(study, condition) if condition.admissible else ():
             agent = _find_agent(agents.get(agent_name or ""), condition)
             if not isinstance(agent, HookedAgent):
                 continue
+            factors = condition.factor_assignments
             for problem_name in get_problems(study, condition):
-                key = id(agent), problem_name or ""
+                key = id(agent), problem_name or "", frozenset(factors)
                 problem = problems.get(problem_name or "")
                 if problem is None or key in checked:
                     continue
                 checked[key] = agent
-                for mistake in _check_problem(agent.hooks, problem, imports=imports):
+                for mistake in _check_problem(agent.hooks, problem, factors, imports=imports):
                     located = mistake.under(("agents", agent_name or "", "options"))
                     mistakes.setdefault(str(located), located)
     return list(mistakes.values())
@@ -77,9 +78,12 @@ def _find_agent(agent: Call | None, condition: Condition) -> Call | None:
         return None
 
 
-def _check_problem(hooks: AgentHooks, problem: Problem, *, imports: bool) -> tuple[Mistake, ...]:
+def _check_problem(
+    hooks: AgentHooks, problem: Problem, factors: Mapping[str, Any], *, imports: bool
+) -> tuple[Mistake, ...]:
     try:
         hooks.check_problem(problem, imports=imports)
+        hooks.check_task(problem, factors)
     except StudyError as error:
         return error.mistakes
     return ()

@@ -20,6 +20,7 @@ from fairtrial.study.agents.journal import Journal
 from fairtrial.study.agents.output import ReadOutput, read_output
 from fairtrial.study.agents.task import Task
 from fairtrial.study.agents.workspace import Workspace
+from fairtrial.study.event_loop import resolve
 from fairtrial.study.ledger.packing import Body, UnwritableError, pack
 from fairtrial.study.model.expenses import NO_EXPENSE, Expense
 from fairtrial.study.model.hypotheses import OutcomeSpec
@@ -43,7 +44,6 @@ from fairtrial.study.problems.run_copies import (
 from fairtrial.study.problems.scoring import Row, read_verdict
 from fairtrial.study.protocols import Problem, Send
 from fairtrial.study.runner.bindings import Bindings
-from fairtrial.study.runner.event_loop import resolve
 from fairtrial.study.runner.failures import (
     MAX_ERROR_LENGTH,
     classify_error,

@@ -1,0 +1,70 @@
+"""Texts with placeholders for a run's problem and factors: `{brief}`, `{question}`, `{style}`.
+
+A placeholder is a name in braces: `brief`, `problem_id`, `family`, a key of the problem's payload,
+or a factor. `{payload.unit}` and `{factors.style}` say which of them is meant, and reach into
+nested mappings. A name in double braces stays as it is, in single ones; so does anything in braces
+that is no name, such as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from fairtrial.core import Mistake, StudyError, did_you_mean
+
+_PLACEHOLDER = re.compile(r"\{\{([A-Za-z_][\w.-]*)\}\}|\{([A-Za-z_][\w.-]*)\}")
+
+
+def template_values(problem: Any, factors: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what placeholders stand for in a run.
+
+    Of equal names, parts of the problem (`brief`, ...) come first, then the payload, then factors.
+    """
+    payload = getattr(problem, "payload", None)
+    payload = payload if isinstance(payload, Mapping) else {}
+    return {
+        **factors,
+        **payload,
+        "brief": problem.brief,
+        "problem_id": problem.problem_id,
+        "family": problem.family,
+        "payload": payload,
+        "factors": factors,
+    }
+
+
+def fill(template: Any, values: Mapping[str, Any]) -> Any:
+    """Return a text, or plain data with texts, with its placeholders filled in.
+
+    Texts are inserted as they are, other values as JSON. Raises `StudyError` for a name that stands
+    for nothing.
+    """
+    if isinstance(template, str):
+        return _PLACEHOLDER.sub(lambda match: _replace(match, values), template)
+    if isinstance(template, Mapping):
+        return {name: fill(value, values) for name, value in template.items()}
+    if isinstance(template, (list, tuple)):
+        return [fill(value, values) for value in template]
+    return template
+
+
+def _replace(match: re.Match[str], values: Mapping[str, Any]) -> str:
+    if match[1] is not None:
+        return f"{{{match[1]}}}"
+    value = _find(match[2], values)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _find(name: str, values: Mapping[str, Any]) -> Any:
+    if name in values:
+        return values[name]
+    first, _, rest = name.partition(".")
+    inner = values.get(first)
+    if rest and isinstance(inner, Mapping):
+        return _find(rest, inner)
+    known = sorted(key for key in values if isinstance(key, str))
+    message = f"the placeholder {{{name}}} stands for nothing in this run"
+    raise StudyError(Mistake((), message, did_you_mean(name, known)))

@@ -1,0 +1,168 @@
+"""Agents that need no code: `use: chat`, and `task.llm` for those that have some."""
+
+import json
+
+import pytest
+import yaml
+from tests.kits.llm_kit import fails, says, serving
+
+from fairtrial import StudyError, load_study, run_study
+from fairtrial.study.agents import read_transcript
+
+TOOLS = """
+def add(a: int, b: int) -> int:
+    "Add two numbers."
+    return a + b
+"""
+
+
+def write_study(folder, base_url, options=(), **fields):
+    agent = {"base_url": base_url, "model": "kit-1", "backoff_s": 0.0, **dict(options)}
+    document = {
+        "study_id": "s",
+        "title": "A study of prompts",
+        "factors": [{"name": "style", "levels": ["terse", "polite"]}],
+        "agents": {"model": {"use": "chat", "options": agent}},
+        "problems": {"sum": {"brief": "Add them.", "payload": {"question": "2 + 2?"}}},
+        "run_budget": {"retries": 0},
+        "output_dir": str(folder / "out"),
+        **fields,
+    }
+    path = folder / "study.yaml"
+    path.write_text(yaml.safe_dump(document), "utf-8")
+    return load_study(path)
+
+
+PRICED = {"prices": {"kit-1": [1.0, 10.0]}}  # 1,000 and 200 tokens: $0.003
+
+
+def test_a_prompt_is_filled_from_problem_and_factors_and_the_answer_is_the_output(tmp_path):
+    options = {
+        **PRICED,
+        "system": "Be {style}.",
+        "prompt": '{brief} {question} As {{x}} or {"json": 1}',
+        "answer": r"ANSWER: (\d+)",
+    }
+    with serving(otherwise=says("I think. ANSWER: 3\nANSWER: 4")) as server:
+        results = run_study(write_study(tmp_path, server.base_url, options))
+    result = results[0]
+    assert {seen.body["messages"][0]["content"] for seen in server.seen} == {
+        "Be terse.",
+        "Be polite.",
+    }
+    assert server.seen[0].body["messages"][1]["content"] == (
+        'Add them. 2 + 2? As {x} or {"json": 1}'
+    )
+    assert result.outputs["answer"] == "4"
+    assert result.metrics["cost_usd"] == pytest.approx(0.003)
+    assert (result.metrics["input_tokens"], result.metrics["output_tokens"]) == (1_000, 200)
+    records = read_transcript(result.observations)
+    assert [(item.kind, item.role) for item in records] == [
+        ("message", "system"),
+        ("message", "user"),
+        ("model_call", ""),
+        ("message", "assistant"),
+    ]
+    assert records[2].facts["cost_usd"] == pytest.approx(0.003)
+
+
+def test_a_placeholder_that_stands_for_nothing_is_reported_before_anything_is_asked(tmp_path):
+    with serving(otherwise=says("four")) as server:
+        study = write_study(tmp_path, server.base_url, {"prompt": "{qestion}"})
+        with pytest.raises(StudyError, match="did you mean 'question'"):
+            run_study(study)
+    assert not server.seen
+
+
+def test_tools_are_called_until_the_model_answers(tmp_path):
+    (tmp_path / "chat_tools.py").write_text(TOOLS, "utf-8")
+    function = {"name": "add", "arguments": '{"a": 2, "b": 2}'}
+    wrong = {"name": "add", "arguments": '{"a": 2'}
+    calls = [
+        {"id": "c1", "type": "function", "function": function},
+        {"id": "c2", "type": "function", "function": wrong},
+    ]
+    turns = [says("", finish="tool_calls", tool_calls=calls), says("4")] * 2
+    with serving(*turns) as server:
+        options = {"tools": ["chat_tools:add"], "prompt": "{question}"}
+        result = run_study(write_study(tmp_path, server.base_url, options))[0]
+    assert result.outputs["answer"] == "4"
+    sent = server.seen[1].body["messages"]
+    assert [message["role"] for message in sent] == ["user", "assistant", "tool", "tool"]
+    assert sent[2] == {"role": "tool", "tool_call_id": "c1", "content": "4"}
+    assert "not JSON" in sent[3]["content"]
+    schema = server.seen[0].body["tools"][0]["function"]["parameters"]
+    assert schema["properties"] == {key: {"type": "integer"} for key in "ab"}
+    kinds = [item.kind for item in read_transcript(result.observations)]
+    assert kinds.count("tool_call") == kinds.count("tool_result") == 2
+
+
+def test_examples_from_a_file_come_before_the_prompt(tmp_path):
+    rows = [{"input": "1 + 1?", "output": "2"}, {"input": "unused", "output": "unused"}]
+    (tmp_path / "shots.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    with serving(otherwise=says("4")) as server:
+        options = {"examples": "shots.jsonl", "most_examples": 1, "prompt": "{question}"}
+        run_study(write_study(tmp_path, server.base_url, options))
+    contents = [message["content"] for message in server.seen[0].body["messages"]]
+    assert contents == ["1 + 1?", "2", "2 + 2?"]
+
+
+def test_an_answer_that_must_follow_a_schema_is_the_output_itself(tmp_path):
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    with serving(says('{"n": 4}'), says("four")) as server:
+        results = run_study(write_study(tmp_path, server.base_url, {"schema": schema}))
+    by_status = {result.status.value: result for result in results}
+    assert by_status["success"].outputs == {"n": 4}
+    assert by_status["failed"].error_info == "the answer is not JSON"
+
+
+def test_a_rejected_key_breaks_a_run_and_does_not_fail_it(tmp_path):
+    with serving(otherwise=fails(401, "wrong key")) as server:
+        results = run_study(write_study(tmp_path, server.base_url))
+    assert {result.status.value for result in results} == {"broken"}
+
+
+def test_an_answer_is_not_paid_for_twice_when_a_run_is_attempted_again(tmp_path):
+    with serving(says("one"), fails(401), says("two"), otherwise=says("x")) as server:
+
+        async def agent(task):
+            model = task.llm(server.base_url, "kit-1", prices=PRICED["prices"], retries=0)
+            first = await model.ask("first?")
+            return f"{first.text}, {(await model.ask('second?')).text}"
+
+        study = write_study(
+            tmp_path,
+            server.base_url,
+            agents={},
+            agent_specs=["a"],
+            factors=[{"name": "style", "levels": ["terse"]}],
+            run_budget={"retries": 1},
+        )
+        result = run_study(study, agent_bindings={"a": agent})[0]
+    assert [seen.body["messages"][0]["content"] for seen in server.seen] == [
+        "first?", "second?", "second?",
+    ]  # fmt: skip
+    assert result.outputs == {"text": "one, two"}
+    assert result.metrics["cost_usd"] == pytest.approx(0.006)
+
+
+def test_recorded_answers_replay_offline_with_the_same_outputs(tmp_path):
+    options = {"prompt": "{question}", "cache": "keep", "cache_dir": str(tmp_path / "answers")}
+    with serving(says("4"), says("5")) as server:
+        first = run_study(write_study(tmp_path, server.base_url, options))
+    offline = {**options, "cache": "replay"}
+    study = write_study(tmp_path, server.base_url, offline, output_dir=str(tmp_path / "again"))
+    again = run_study(study)
+    assert [result.outputs for result in again] == [result.outputs for result in first]
+    assert sum(result.metrics["cost_usd"] for result in again) == 0
+
+
+def test_an_agent_that_is_not_async_asks_as_well(tmp_path):
+    with serving(otherwise=says("4")) as server:
+
+        def agent(task):
+            return task.llm(server.base_url, "kit-1").ask_sync("2 + 2?").text
+
+        study = write_study(tmp_path, server.base_url, agents={}, agent_specs=["a"])
+        results = run_study(study, agent_bindings={"a": agent}, executor="threads", parallelism=2)
+    assert [result.outputs["text"] for result in results] == ["4", "4"]
