@@ -4,9 +4,8 @@ import math
 import re
 from dataclasses import replace
 
-import numpy as np
 import pytest
-from gate_kit import RULES, count_failures, judge_statistics
+from gate_kit import REJECTED, RULES, count_failures, judge_statistics, sessions
 from hypothesis import given, strategies as st
 from simulated_clock import NOISES, draw_autocorrelated, draw_statistics
 
@@ -17,9 +16,6 @@ SLOWER = gate.Gate(gate.parse_conditions("slower"))
 EVERYTHING = gate.Gate(gate.parse_conditions("slower, rejected,inconclusive"))
 TWO_PERCENT = gate.Gate(gate.parse_conditions("slower"), 0.02)
 TWO_PERCENT_RULES = replace(RULES, max_regression=0.02)
-REJECTED = Judgement(
-    "change", "d", Verdict.REJECTED, rejection=Rejection(Reason.TESTS, "1 test fails")
-)
 LONGEST_ALLOWED = 65_536
 """Characters of a comment on GitHub."""
 
@@ -27,11 +23,6 @@ LONGEST_ALLOWED = 65_536
 def failure_of(judgement, judge):
     (finding,) = judge.judge([judgement]).findings
     return finding.failure
-
-
-def sessions(mean, spread=0.002, count=46):
-    """Session statistics around log(1 + mean), alternating so that none is a trend."""
-    return math.log1p(mean) + spread * np.resize([1.0, -1.0, -1.0, 1.0, 0.5, -0.5], count)
 
 
 # -- what fails --

@@ -4,13 +4,17 @@ import math
 from dataclasses import dataclass, replace
 
 import anyio
+import numpy as np
 from clock_kit import changes_of, make_replicates
 
-from fairtrial.arena import Basis, Judgement, Verdict
+from fairtrial.arena import Basis, Judgement, Reason, Rejection, Verdict
 from fairtrial.arena.timing.bench import SessionBatch
 from fairtrial.arena.timing.decision import DecisionRules, measure
 
 RULES = DecisionRules(alpha=0.05, min_effect=0.02, budget_s=1_000.0)
+REJECTED = Judgement(
+    "change", "d", Verdict.REJECTED, rejection=Rejection(Reason.TESTS, "1 test fails")
+)
 
 
 @dataclass
@@ -25,6 +29,11 @@ class ReplayTimer:
         for at, (session,) in enumerate(make_replicates(map(float, taken)), first):
             batch.replicates.append((replace(session, number=at),))
         return batch
+
+
+def sessions(mean, spread=0.002, count=46):
+    """Session statistics around log(1 + mean), alternating so that none is a trend."""
+    return math.log1p(mean) + spread * np.resize([1.0, -1.0, -1.0, 1.0, 0.5, -0.5], count)
 
 
 def judge_statistics(statistics, *, slowdown=0.0, rules=RULES):

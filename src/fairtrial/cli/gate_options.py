@@ -96,6 +96,8 @@ def gate_options(command: Callable[..., Any]) -> Callable[..., Any]:
         if markdown is not None and not markdown.absolute().parent.is_dir():
             message = f"--markdown: there is no folder {markdown.parent}"
             raise StudyError(Mistake((), message, "make it, or name another"))
+        if markdown is not None:  # an earlier result must not pass for this one
+            markdown.unlink(missing_ok=True)
         return command(*args, gate_choice=GateOptions(conditions, share, markdown), **kwargs)
 
     return fail_on(regression(markdown(with_gate)))
