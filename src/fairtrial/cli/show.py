@@ -24,8 +24,9 @@ from fairtrial.cli.output import (
     print_json,
     style,
 )
+from fairtrial.cli.transcript_text import print_transcript
 from fairtrial.core import Mistake, StudyError, on_one_line
-from fairtrial.study import RunResult, design, ledger, tables
+from fairtrial.study import RunResult, agents, design, ledger, tables
 
 LOCK = "lock"
 MOST_EVENTS = 20
@@ -188,10 +189,20 @@ def _print(facts: dict[str, Any]) -> None:
 
 
 def _print_events(events: Sequence[dict[str, Any]]) -> None:
+    transcript = agents.read_transcript(events)
+    if transcript:
+        click.echo(style("\nconversation", bold=True))
+        print_transcript(transcript)
+    events = [event for event in events if event.get("event_type") not in agents.TRANSCRIPT_TYPES]
+    if not events:
+        return
     click.echo(style(f"\n{count(len(events), 'event')}", bold=True))
     for event in events[:MOST_EVENTS]:
         text = on_one_line(str(event.get("text")), LONGEST_EVENT)
-        click.echo(f"  {event.get('timestamp')}  {event.get('event_type')}  {text}")
+        meta = event.get("meta_json") or event.get("meta")
+        facts = f"  {on_one_line(tables.as_json(meta), LONGEST_TEXT)}" if meta else ""
+        line = f"  {event.get('timestamp')}  {event.get('event_type')}  {text}{facts}"
+        click.echo(harmless(line))
     if len(events) > MOST_EVENTS:
         click.echo(f"  ... and {len(events) - MOST_EVENTS:,} more; --json prints them all")
 

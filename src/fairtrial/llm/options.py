@@ -52,8 +52,9 @@ class ChatOptions(Record):
         priority
     longest_wait_s: the longest wait between attempts, whatever the endpoint asks for
     most_at_once: how many requests may be under way at the same time
-    requests_per_minute, tokens_per_minute: the endpoint's limits, which all requests of this
-        process to it share; not kept unless given
+    requests_per_minute: how many requests may start in a minute; all requests of this process to
+        the endpoint share this limit
+    tokens_per_minute: how many tokens requests and answers may take in a minute, likewise shared
     stream: whether answers are streamed, as server-sent events
     cache: `keep` records answers on disk, and doesn't ask again for one that is there; `replay`
         takes recorded answers only and never calls the endpoint

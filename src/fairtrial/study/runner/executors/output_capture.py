@@ -83,7 +83,6 @@ class OutputCapture:
         self._replaced = replaced or (sys.stdout, sys.stderr)
         self._out: TextIO | None = None
         self._err: TextIO | None = None
-        self._before: tuple[TextIO, TextIO] | None = None
 
     def streams(self) -> tuple[TextIO, TextIO]:
         """Return the streams to print to; always the same, unless an agent closed them."""
@@ -96,14 +95,41 @@ class OutputCapture:
         return self._out, self._err
 
     def __enter__(self) -> OutputCapture:
-        streams = self.streams()
-        self._before = sys.stdout, sys.stderr
-        sys.stdout, sys.stderr = streams
+        _captures.add(self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        assert self._before is not None
-        sys.stdout, sys.stderr = self._before
+        _captures.remove(self)
+
+
+class _Captures:
+    """The captures that are entered; several threads may run studies, and end in any order."""
+
+    def __init__(self) -> None:
+        self._entered: list[OutputCapture] = []
+        self._before: tuple[TextIO, TextIO] = sys.stdout, sys.stderr
+        self._lock = threading.Lock()
+
+    def add(self, capture: OutputCapture) -> None:
+        """Send what is printed to a capture."""
+        with self._lock:
+            if not self._entered:
+                self._before = sys.stdout, sys.stderr
+            self._entered.append(capture)
+            sys.stdout, sys.stderr = capture.streams()
+
+    def remove(self, capture: OutputCapture) -> None:
+        """Send what is printed to another capture that is entered, or else to where it went."""
+        with self._lock:
+            self._entered.remove(capture)
+            if self._entered:
+                sys.stdout, sys.stderr = self._entered[-1].streams()
+            else:
+                out, err = self._before
+                sys.stdout, sys.stderr = _skip_ended(out), _skip_ended(err)
+
+
+_captures = _Captures()
 
 
 def _text_stream(output: BoundedOutput, replaced: TextIO | None) -> TextIO:
@@ -124,6 +150,8 @@ class ThreadOutput:
     def __init__(self, original: TextIO | None) -> None:
         self._original = original or _text_stream(BoundedOutput(), None)  # there may be no terminal
         self._target = _Target()
+        self.replaced = original
+        self.has_ended = False
 
     def send_to(self, stream: TextIO) -> None:
         """Send what this thread prints to `stream` from now on."""
@@ -137,6 +165,13 @@ class ThreadOutput:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._target.stream or self._original, name)
+
+
+def _skip_ended(stream: Any) -> Any:
+    """Return a stream, or the one that it replaced if it is no longer needed."""
+    while isinstance(stream, ThreadOutput) and stream.has_ended:
+        stream = stream.replaced
+    return stream
 
 
 class ThreadCapture:
@@ -156,11 +191,9 @@ class ThreadCapture:
     def __exit__(self, *_: object) -> None:
         if self.stays:  # abandoned threads may still print
             return
-        # Leave a stream alone that was replaced again meanwhile.
-        if sys.stdout is self._out:
-            sys.stdout = self.before[0]
-        if sys.stderr is self._err:
-            sys.stderr = self.before[1]
+        # A stream that was replaced again meanwhile is left alone: its replacement skips this one.
+        self._out.has_ended = self._err.has_ended = True
+        sys.stdout, sys.stderr = _skip_ended(sys.stdout), _skip_ended(sys.stderr)
 
     def send_to(self, capture: OutputCapture) -> None:
         """Send what this thread prints to `capture` from now on."""
