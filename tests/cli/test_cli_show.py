@@ -3,9 +3,11 @@
 import json
 
 import pytest
+import run_kit
 from cli_kit import AGENTS, STUDY
 
 from fairtrial import open_results
+from fairtrial.study import agents
 
 FLAKY = """
 
@@ -89,3 +91,20 @@ def test_a_run_that_is_still_to_come_is_shown_as_pending(run, runs):
         _, out, _ = run("show", "pilot", run_id)
         pending += "status        pending" in out
     assert pending == 2
+
+
+def test_a_conversation_is_printed_as_one_and_other_events_with_their_metadata(run, tmp_path):
+    def agent(task):
+        task.record(agents.message_event("user", "2 + 2?"))
+        task.record(agents.model_call_event("kit-1", input_tokens=9, output_tokens=5, seconds=0.5))
+        task.record(agents.message_event("assistant", "4"))
+        task.emit("noted", "a step", unit="meters")
+        return {"x": 4}
+
+    result = run_kit.run(run_kit.make_study(tmp_path / "out", (1,), 1), agent)[0]
+    code, text, _ = run("show", tmp_path / "out", result.run_id)
+    assert code == 0
+    call = "[kit-1, 9 tokens in, 5 tokens out, 0.5 s]"
+    assert f"  user\n    2 + 2?\n  {call}\n  assistant\n    4\n" in text
+    assert "a step" in text
+    assert '"unit":"meters"' in text.replace(" ", "")

@@ -5,7 +5,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from tests.kits.llm_kit import (
+from llm_kit import (
     breaks_off,
     event,
     fails,

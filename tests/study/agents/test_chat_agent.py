@@ -4,7 +4,7 @@ import json
 
 import pytest
 import yaml
-from tests.kits.llm_kit import fails, says, serving
+from llm_kit import fails, says, serving
 
 from fairtrial import StudyError, load_study, run_study
 from fairtrial.study.agents import read_transcript

@@ -4,7 +4,7 @@ import sys
 import threading
 
 import pytest
-from tests.kits.run_kit import make_study, run
+from run_kit import make_study, run
 
 
 @pytest.mark.parametrize("executor", ["serial", "threads"])
