@@ -79,7 +79,9 @@ def _error(share, sets):
     return 3 * np.sqrt(share * (1 - share) / sets) + 0.01
 
 
-@pytest.mark.parametrize(("problems", "effect"), [(3, 2.0), (4, 2.0), (5, 1.6), (12, 0.8), (30, 0.5)])
+@pytest.mark.parametrize(
+    ("problems", "effect"), [(3, 2.0), (4, 2.0), (5, 1.6), (12, 0.8), (30, 0.5)]
+)
 def test_the_power_by_problem_allows_for_the_correction_for_skewness(problems, effect):
     rng = np.random.default_rng(problems)
     rows = rng.standard_normal((1_500, problems)) + effect
