@@ -42,11 +42,16 @@ demo: $(VENV)/.ready
 	$(BIN)/fairtrial report artifacts/tidy-study
 	$(BIN)/python artifacts/tidy/winner.py artifacts/tidy-study
 	git -C artifacts/tidy status --short
+	$(BIN)/fairtrial report artifacts/demo/search --html
+	$(BIN)/fairtrial report artifacts/tidy-replayed --html
+	$(BIN)/fairtrial report artifacts/tidy-study --html
 	@echo
 	@echo "Done. The project is unchanged, except for the edit made above. Three things to look at:"
 	@echo "  1. artifacts/demo/search/report.md         which search is better, and what that rests on"
 	@echo "  2. artifacts/tidy-replayed/best.md         the faster code, its proof, and best.patch beside it"
 	@echo "  3. artifacts/tidy-study/report.md          do repairs help, do combinations? (candidates.csv beside it)"
+	@echo "Each folder has a page for the browser, report.html: a double click opens it, or on Linux"
+	@echo "  xdg-open artifacts/tidy-replayed/report.html"
 
 test: lint types check
 

@@ -133,6 +133,7 @@ async def _measure_again(
     changes = scheduler.changes[entry.id]
     result = await time_candidate(arena, bench, entry.id, changes, label="final", emit=emit)
     if isinstance(result, Measurement):
+        scheduler.measured_again[entry.id] = result
         return replace(result, is_confirmed=True) if result.adopt else _describe_fresh(result)
     if result.reason == Reason.EVALUATOR:
         raise LabError(f"{entry.id} looks best, and measuring it again failed: {result.message}")

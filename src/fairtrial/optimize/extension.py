@@ -8,11 +8,14 @@ from typing import Any
 
 import fairtrial.optimize as optimize  # names are imported on first use: most studies need none
 from fairtrial.core import plugins
+from fairtrial.optimize.candidates_page import has_candidates, make_page_part
 from fairtrial.optimize.candidates_table import CANDIDATES, CandidatesTable
 from fairtrial.optimize.output_format import is_optimization_output
 from fairtrial.optimize.repeated_proposals import RepeatedProposals
-from fairtrial.study import RunResult, Study, extensions, report
+from fairtrial.study import Results, RunResult, Study, extensions, report
 
+LOOK_AT = 20
+"""How many results are looked at for candidates, in a study that names no code problem."""
 _TABLE = CandidatesTable()
 
 
@@ -34,6 +37,12 @@ class CodeExtension(extensions.StudyExtension):
     def is_used_by(self, study: Study) -> bool:
         """Return whether the study has a code problem."""
         return any(binding.use == "code" for binding in study.problems.values())
+
+    def page_part(self, results: Results) -> extensions.PagePart | None:
+        """Return the section on candidates; None if there are none."""
+        if not self.is_used_by(results.study) and not any(map(has_candidates, results[:LOOK_AT])):
+            return None
+        return make_page_part(results)
 
     def report_notes(self) -> CandidateNotes:
         """Return a fresh reader of optimizers' results."""

@@ -13,6 +13,7 @@ from fairtrial.arena import (
     ArenaSettings,
     Bench,
     CodeProblem,
+    TimingFiles,
     open_arena,
     rough_seconds,
 )
@@ -43,6 +44,7 @@ from fairtrial.optimize.proposer import Proposer
 from fairtrial.optimize.proposers.replay import Replay, write_records
 from fairtrial.optimize.requests import ProposerClient, UsageTotal
 from fairtrial.optimize.result import JudgedOutput, OptimizationResult
+from fairtrial.optimize.run_samples import SAMPLES
 from fairtrial.optimize.scheduler import Scheduler
 from fairtrial.optimize.study_events import (
     describe_unjudged,
@@ -203,6 +205,7 @@ class Optimizer(Record, agents.AgentHooks):
             scheduler, result = await self.optimize(get_code_problem(task.problem), task, emit)
         record_tree(task.emit, scheduler)
         write_records(task.workspace / REPLIES, scheduler.replies)
+        TimingFiles(samples=task.workspace / SAMPLES).write_samples(scheduler.measurements)
         refuse_unfounded(result, scheduler.judgements.values())
         # Replayed replies were paid for before: they count for the loop, but not for the study.
         paid = UsageTotal() if self.proposer == Replay.name else scheduler.spent

@@ -21,6 +21,7 @@ from fairtrial.arena import (
     Changes,
     CheckStarted,
     Judgement,
+    Measurement,
     Reason,
     Rejection,
     TimingProgress,
@@ -77,6 +78,7 @@ class Scheduler:
     spent: the usage of all replies, earlier attempts at the same run included
     candidates, changes, usages: of each candidate in the tree, by its id
     judgements: the judgements so far, by digest
+    measured_again: the measurements of the best in fresh sessions, by their ids
     """
 
     def __init__(
@@ -102,6 +104,7 @@ class Scheduler:
         self.candidates: dict[str, Candidate] = {}
         self.usages: dict[str, Usage] = {}
         self.judgements: dict[str, Judgement] = {}
+        self.measured_again: dict[str, Measurement] = {}
         self._waiting: list[_WaitingCandidate] = []
         self._serving = self._checking = 0
         self._is_timing = False
@@ -130,6 +133,23 @@ class Scheduler:
             raise single_cause(group) from None
         if self._failure is not None:
             raise self._failure
+
+    @property
+    def min_effect(self) -> float:
+        """The smallest effect of interest, as a share."""
+        return self._arena.problem.min_effect
+
+    @property
+    def measurements(self) -> dict[str, Measurement]:
+        """All measurements of this attempt: by the candidate's id, fresh ones by ``ID again``."""
+        first = {
+            entry.id: measured
+            for entry in self.entries
+            if entry.duplicate_of is None
+            and (judgement := self.judgements.get(entry.digest)) is not None
+            and (measured := judgement.measurement) is not None
+        }
+        return first | {f"{id} again": measured for id, measured in self.measured_again.items()}
 
     @property
     def entries(self) -> tuple[CandidateEntry, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from fairtrial.arena import CandidateJudged, Judgement
@@ -13,6 +14,8 @@ from fairtrial.optimize.scheduler import Scheduler
 RecordEvent = Callable[..., None]
 """`Task.emit`: stores an event of the run, given its type, its text and further facts."""
 MOST_PATHS = 5
+MOST_FAILURES, MOST_DIFFERENCES = 3, 3
+"""How many failures of a candidate are stored, and of each how many differences."""
 
 
 def record_events(record: RecordEvent) -> events.Emit:
@@ -55,10 +58,22 @@ def record_tree(record: RecordEvent, scheduler: Scheduler) -> None:
             "tokens": usage.tokens,
             "cost_usd": usage.cost_usd,
             "diff_bytes": len((entry.diff or "").encode()),
+            "min_effect": scheduler.min_effect,
+            "failures": _describe_failures(judgement),
         }
         verdict = _describe_verdict(judgement) if judgement else {}
         # The judgement may be that of an equal candidate with another name.
         record("candidate", text=entry.diff or "", **facts, **{**verdict, "name": entry.name})
+
+
+def _describe_failures(judgement: Judgement | None) -> list[dict[str, Any]]:
+    """Return the first failures of a rejected candidate, with expected and actual values."""
+    failures = judgement.failures[:MOST_FAILURES] if judgement else ()
+    return [
+        failure.as_dict()
+        | {"differences": [asdict(one) for one in failure.differences[:MOST_DIFFERENCES]]}
+        for failure in failures
+    ]
 
 
 def _describe_verdict(judgement: Judgement) -> dict[str, Any]:

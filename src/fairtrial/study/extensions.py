@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fairtrial.core import FieldPath, Mistake
     from fairtrial.study.model.runs import RunResult
     from fairtrial.study.model.study import Study
+    from fairtrial.study.tables.results import Results
 
 Cells = list[Any]
 KeywordArgument = Callable[[Any], Any]
@@ -78,6 +79,23 @@ class ReportNotes:
         return ()
 
 
+@dataclass(frozen=True, slots=True)
+class PagePart:
+    """A section of a study's page.
+
+    name: its name in the page's addresses
+    title: its heading
+    data: what it shows: plain data of limited size, with harmless texts
+    script: JavaScript that sets ``partViews[name]`` to a function from the data to elements; it
+        shares the scope of the page's scripts
+    """
+
+    name: str
+    title: str
+    data: Mapping[str, Any]
+    script: str
+
+
 class StudyExtension:
     """Base class of extensions; each hook does nothing by default."""
 
@@ -109,6 +127,10 @@ class StudyExtension:
     def report_notes(self) -> ReportNotes:
         """Return a new collector of notes for one report."""
         return ReportNotes()
+
+    def page_part(self, results: Results) -> PagePart | None:
+        """Return a section for the page of a study; None if the extension has nothing to show."""
+        return None
 
 
 @cache

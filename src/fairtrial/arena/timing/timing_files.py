@@ -8,7 +8,12 @@ from pathlib import Path
 
 from fairtrial.arena.model.timings import Measurement
 from fairtrial.arena.timing.interval_plot import check_plot_path, interval_rows, plot_intervals
-from fairtrial.arena.timing.samples_table import check_samples_path, write_samples
+from fairtrial.arena.timing.samples_table import (
+    SampleRow,
+    check_samples_path,
+    read_samples,
+    write_samples,
+)
 from fairtrial.arena.timing.valgrind import find_valgrind
 from fairtrial.core import Mistake, StudyError
 
@@ -46,6 +51,10 @@ class TimingFiles:
         measurements: by the name of the candidate
         """
         return None if self.samples is None else write_samples(self.samples, measurements)
+
+    def read_samples(self) -> list[SampleRow]:
+        """Return the rows of the table; raises `StudyError` if it can't be read."""
+        return [] if self.samples is None else read_samples(self.samples)
 
     def draw_plot(self, measurements: Mapping[str, Measurement], min_effect: float) -> bool:
         """Draw the plot, and return whether there is one; not if nothing was timed.

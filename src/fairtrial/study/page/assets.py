@@ -45,9 +45,10 @@ def read_libraries() -> tuple[str, ...]:
 
 
 @cache
-def read_script() -> str:
-    """Return the page's own script."""
-    parts = "\n".join(map(_read, SCRIPTS))
+def read_script(more: tuple[str, ...] = ()) -> str:
+    """Return the page's own script, with those of sections that extensions add."""
+    *first, last = map(_read, SCRIPTS)
+    parts = "\n".join((*first, *map(_keep_inside, more), last))
     return f'(() => {{\n"use strict";\n{parts}\n}})();\n'
 
 
@@ -58,7 +59,11 @@ def read_style() -> str:
 
 
 def _read(name: str) -> str:
-    return (FOLDER / name).read_text("utf-8").replace("</script", "<\\/script")
+    return _keep_inside((FOLDER / name).read_text("utf-8"))
+
+
+def _keep_inside(script: str) -> str:
+    return script.replace("</script", "<\\/script")
 
 
 def hash_source(text: str) -> str:

@@ -15,7 +15,10 @@ def render_page(data: Mapping[str, Any]) -> str:
 
     data: what `collect_page` returns
     """
+    shown = {name: value for name, value in data.items() if name != "scripts"}
     style, script = assets.read_style(), assets.read_script()
+    if data.get("scripts"):
+        script = assets.read_script(tuple(data["scripts"]))
     scripts = [*assets.read_libraries(), script]
     title = html.escape(str(data["title"]))
     blocks = "\n".join(f"<script>{text}</script>" for text in scripts)
@@ -33,7 +36,7 @@ def render_page(data: Mapping[str, Any]) -> str:
 </head>
 <body>
 <div id="page"><noscript>{_without_scripts(data)}</noscript></div>
-<script type="application/json" id="data">{to_script_json(data)}</script>
+<script type="application/json" id="data">{to_script_json(shown)}</script>
 {blocks}
 </body>
 </html>

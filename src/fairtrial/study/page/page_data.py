@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fairtrial import __version__
+from fairtrial.study.extensions import extensions
 from fairtrial.study.ledger.ledger_summary import Summary, spell_cost
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.page import run_rows
@@ -48,6 +49,7 @@ def collect_page(results: Results) -> dict[str, Any]:
     outcomes = choose_outcomes(data)[:MOST_OUTCOMES]
     rows = run_rows.read_rows(reader, data, outcomes)
     shown = run_rows.select_rows(rows)
+    parts = [part for one in extensions() if (part := one.page_part(results)) is not None]
     return {
         "kind": "study",
         "title": clean_text(study.title or study.study_id, 300),
@@ -58,6 +60,8 @@ def collect_page(results: Results) -> dict[str, Any]:
         "version": __version__,
         "progress": describe_progress(summary),
         "warning": parse_markdown(interim_warning(data)) if data.pending and len(data) else [],
+        "parts": [{"name": part.name, "title": part.title, "data": part.data} for part in parts],
+        "scripts": [part.script for part in parts],
         "verdicts": make_cards(data, tests),
         "standing": parse_markdown(standing_text(data, tests)),
         "effects": list_effects(tests),

@@ -1,5 +1,9 @@
 // Elements are made here only: texts become text nodes, never markup.
 
+// Sections of extensions: functions from their data to elements, and what `#name=value` opens.
+const partViews = {};
+const partRoutes = {};
+
 function el(tag, attributes, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes || {})) {

@@ -7,6 +7,7 @@ function sections() {
   const add = (id, title, content) => {
     if (content && content.flat(Infinity).some(Boolean)) list.push([id, title, content]);
   };
+  for (const part of data.parts) add(part.name, part.title, partViews[part.name](part.data));
   add("effects", "Effects", effectSection(data));
   data.outcomes.forEach((outcome, index) =>
     add(index ? `outcomes-${index}` : "outcomes", index ? `Outcome: ${outcome.name}` : `Outcomes: ${outcome.name}`, outcomeSection(data, outcome, index)));
@@ -50,8 +51,10 @@ function render(fresh) {
 // #section, #run=ID, #runs?condition=0&problem=1, #claim=ID
 function route() {
   const hash = decodeURIComponent(location.hash.slice(1));
-  if (dialog.open && !hash.startsWith("run=")) dialog.close();
+  const [name, value] = [hash.split("=")[0], hash.slice(hash.indexOf("=") + 1)];
+  if (dialog.open && name !== "run" && !Object.hasOwn(partRoutes, name)) dialog.close();
   if (hash.startsWith("run=")) showRun(data, hash.slice(4));
+  else if (hash.includes("=") && Object.hasOwn(partRoutes, name)) partRoutes[name](value);
   else if (hash.startsWith("runs")) {
     setFilter(data, hash.slice(5));
     document.getElementById("runs")?.scrollIntoView();

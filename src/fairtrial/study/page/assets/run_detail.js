@@ -3,6 +3,7 @@
 const dialog = el("dialog", { "aria-labelledby": "dialog-title" });
 
 function openDialog(title, ...children) {
+  dialog.dataset.section = "runs";
   const close = el("button", { class: "button", type: "button", onclick: () => dialog.close() }, "Close");
   dialog.replaceChildren(
     el("div", { class: "bar" }, el("h2", { id: "dialog-title" }, title), close),
@@ -13,7 +14,7 @@ function openDialog(title, ...children) {
 }
 
 dialog.addEventListener("close", () => {
-  if (location.hash.startsWith("#run=")) history.replaceState(null, "", "#runs");
+  if (/^#[a-z]+=/.test(location.hash)) history.replaceState(null, "", `#${dialog.dataset.section || "runs"}`);
 });
 dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
 
