@@ -36,7 +36,8 @@ def optimize(task):
     }
     task.emit(
         "candidate", DIFF + STUDY_TEXT, candidate_id="0.1", parent_id="0.0", step=1,
-        name=STUDY_TEXT, verdict="rejected", basis="compared", reason=STUDY_TEXT, failures=[failure], **common,
+        name=STUDY_TEXT, verdict="rejected", basis="compared", reason=STUDY_TEXT,
+        failures=[failure], **common,
     )  # fmt: skip
     task.emit("candidate", DIFF, candidate_id="0.2", parent_id="0.1", duplicate_of="0.0", **common)
     return {"kind": "optimization", "x": 1, "said": HOSTILE}

@@ -59,7 +59,11 @@ def confirm(monkeypatch):
         ids = {entry.id: entry.id for entry in entries}
         judgements = {entry.digest: None for entry in entries}
         scheduler = SimpleNamespace(
-            entries=entries, changes=ids, candidates=ids, judgements=judgements
+            entries=entries,
+            changes=ids,
+            candidates=ids,
+            judgements=judgements,
+            measured_again={},
         )
         arena = SimpleNamespace(problem=SimpleNamespace(min_effect=0.02), adequacy=Adequacy())
         confirmed = asyncio.run(confirmation.confirm_winner(scheduler, arena, None, events.append))

@@ -10,6 +10,7 @@ from typing import Any
 import fairtrial.optimize as optimize  # names are imported on first use: most studies need none
 from fairtrial.core import plain_number
 from fairtrial.optimize.candidates_table import COLUMNS, EVENT_TYPE, candidate_rows
+from fairtrial.optimize.run_samples import find_samples, read_strips
 from fairtrial.study import Results, RunResult, extensions, page
 
 NAME = "candidates"
@@ -57,8 +58,6 @@ class _Room:
 
 
 def _describe_run(results: Results, result: RunResult, room: _Room) -> dict[str, Any]:
-    from fairtrial.optimize.run_samples import find_samples, read_strips
-
     facts = _read_events(result.observations)
     shown = list(candidate_rows(result))[: room.candidates]
     room.candidates -= len(shown)

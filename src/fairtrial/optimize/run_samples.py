@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fairtrial.arena import TimingFiles
+import fairtrial.arena as arena  # names are imported on first use: most studies need none
 from fairtrial.core import StudyError
 
 SAMPLES = "samples.csv"
@@ -37,7 +37,7 @@ def read_strips(path: Path) -> dict[str, dict[str, Any]]:
     try:
         if path.is_symlink() or path.stat().st_size > LARGEST_FILE:
             return {}
-        rows = TimingFiles(samples=path).read_samples()
+        rows = arena.TimingFiles(samples=path).read_samples()
     except (OSError, StudyError):
         return {}
     strips: dict[str, dict[str, Any]] = {}
