@@ -157,11 +157,13 @@ def test_the_demo_runs_a_study_and_ends_with_where_the_results_are(run, tmp_path
     lines = (ROOT / "Makefile").read_text("utf-8").partition("\ndemo:")[2].split("\n\n")[0]
     commands = [line.split()[1:] for line in lines.splitlines() if "/fairtrial " in line]
     names = [command[0] for command in commands]
-    assert names == ["plan", "run", "report", "optimize", "run", "report"]
+    assert names == ["plan", "run", "report", "optimize", "run", "report", *["report"] * 3]
+    assert all(command[-1] == "--html" for command in commands[-3:])
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
-    for command in commands[:3]:  # the others are in test_demo_project.py
+    for command in (*commands[:3], commands[-3]):  # the others are in test_demo_project.py
         assert run(*command)[0] == 0
+    assert Path("artifacts/demo/search/report.html").exists()
     named = re.findall(r'echo "  \d\. (\S+)', lines)
     assert len(named) == 3
     assert Path(named[0]).exists()
