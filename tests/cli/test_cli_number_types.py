@@ -35,10 +35,16 @@ def test_these_are_all_numeric_flags():
         "--lineages",
         "--max-cost",
         "--max-seconds",
+        "--max-tokens",
+        "--repairs",
+        "--refinements",
+        "--batch-refine",
+        "--patience",
         "--seed",
     }
-    # Nothing may cost nothing; a seed may be any whole number.
-    assert {flag for flag in FLAGS if not AT_LEAST[flag]} == {"--max-cost", "--seed"}
+    # Nothing may cost nothing, and there may be no repairs; a seed may be any whole number.
+    unbounded = {"--max-cost", "--repairs", "--refinements", "--seed"}
+    assert {flag for flag in FLAGS if not AT_LEAST[flag]} == unbounded
 
 
 @pytest.mark.parametrize("flag", FLAGS)

@@ -12,7 +12,7 @@ import click
 
 import fairtrial.optimize as optimize  # names are imported on first use: `fairtrial run` needs none
 from fairtrial.cli.number_types import FiniteRange
-from fairtrial.core import Mistake, StudyError, fields
+from fairtrial.core import Mistake, StudyError, fields, plugins
 from fairtrial.study import (
     AgentBinding,
     OutcomeSpec,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 AGENT = "optimiser"
 """The name of the study's agent. Ids and seeds of runs follow from it, so it must not change."""
 PLUGIN, OLDER_PLUGINS = "optimize", ("optimise",)
-LATER_OPTIONS = ("audit",)
+LATER_OPTIONS = ("audit", "repairs", "refinements", "batch_refine", "patience", "max_tokens")
 """Options that came later: left out at their default, so that earlier folders still fit."""
 PROPOSER_OPTIONS = ("proposer", "proposer_options")
 """The options that replies depend on; others may differ on resume."""
@@ -61,12 +61,14 @@ def optimizer_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def _make_option(option: Field[Any], flag: OptionFlag) -> Callable[..., Any]:
     kind = fields.field_types(optimize.Optimizer)[option.name]
     text = fields.field_docs(optimize.Optimizer)[option.name]
+    if option.name == "proposer":
+        text = f"the name of the proposer: {', '.join(plugins.names('proposers'))}"
     settings: dict[str, Any] = {"help": flag.help or f"{text[0].upper()}{text[1:]}."}
     if kind is bool:
         settings["is_flag"] = True
     elif kind is str:
         settings |= {"default": option.default, "show_default": True}
-    elif kind is int:
+    elif kind in (int, int | None):
         settings["type"] = click.IntRange(flag.least, flag.most)
         if option.default:
             settings |= {"default": option.default, "show_default": True}
@@ -148,6 +150,9 @@ def spell_flags(study: Study) -> Iterator[str]:
         if isinstance(option.default, bool):
             if value != option.default:
                 yield flag.name
+        elif name in LATER_OPTIONS:
+            if value != option.default:
+                yield from (flag.name, str(value))
         elif is_proposer or (value is not None and (value or option.default is None)):
             yield from (flag.name, str(value))
     for name, value in (given.get("proposer_options") or {}).items():

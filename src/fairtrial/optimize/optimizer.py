@@ -117,10 +117,10 @@ class Optimizer(Record, agents.AgentHooks):
     )
     max_candidates: int = flag(16, "--max-candidates", "K", least=1, most=10_000)
     repair: bool = flag(True, "--no-repair", help="Don't ask for repairs of candidates that fail.")
-    repairs: int = 2
-    refinements: int = 2
-    batch_refine: int = 1
-    patience: int = 1
+    repairs: int = flag(2, "--repairs", "N", least=0)
+    refinements: int = flag(2, "--refinements", "N", least=0)
+    batch_refine: int = flag(1, "--batch-refine", "N", least=1)
+    patience: int = flag(1, "--patience", "N", least=1)
     slots: int = flag(
         0,
         "--parallel-candidates",
@@ -130,7 +130,7 @@ class Optimizer(Record, agents.AgentHooks):
         most=256,
     )
     max_seconds: float | None = flag(None, "--max-seconds", "S", least=1)
-    max_tokens: int | None = None
+    max_tokens: int | None = flag(None, "--max-tokens", "N", least=1)
     max_cost_usd: float | None = flag(None, "--max-cost", "USD", least=0)
     unsandboxed: bool = flag(
         False,
