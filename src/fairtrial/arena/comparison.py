@@ -27,7 +27,7 @@ from fairtrial.arena.timing.candidate_bench import open_candidate_bench
 from fairtrial.arena.timing.decision import measure, untimed
 from fairtrial.arena.timing.instruction_comparison import add_instruction_counts
 from fairtrial.arena.timing.valgrind import Valgrind, find_valgrind
-from fairtrial.arena.timing_phase import report_timing, timing_rules, with_vetoes
+from fairtrial.arena.timing_phase import report_timing, report_totals, timing_rules, with_vetoes
 from fairtrial.core import events
 
 
@@ -150,8 +150,11 @@ async def _time_pair(
     timer = await open_candidate_bench(bench, rival)
     rules = timing_rules(arena.problem, settings.max_regression)
     watcher = report_timing(settings.emit)
+    on_totals = report_totals(settings.emit)
     try:
-        result = await measure(timer, name, changes, rules, label="duel", watcher=watcher)
+        result = await measure(
+            timer, name, changes, rules, label="duel", watcher=watcher, on_totals=on_totals
+        )
     except NoRoomError as error:  # the checks' results are reported nevertheless
         result = untimed(error)
     if valgrind is not None and isinstance(result, Measurement):

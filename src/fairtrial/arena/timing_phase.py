@@ -18,6 +18,7 @@ from fairtrial.arena.model.verdicts import Rejection, Verdict
 from fairtrial.arena.slots.threads import NoRoomError
 from fairtrial.arena.timing.decision import (
     DecisionRules,
+    OnTotals,
     Timer,
     Watcher,
     measure,
@@ -63,7 +64,8 @@ class TimingPhase:
             is_first = judgement.duplicate_of is None and judgement.verdict == Verdict.PASSED
             if is_first and isinstance(changes, Changes):
                 entries[label], names[label] = changes, judgement.name
-        results = await self._time(entries, report_timing(emit, names))
+        watcher, on_totals = report_timing(emit, names), report_totals(emit, names)
+        results = await self._time(entries, watcher, on_totals)
         by_digest = {
             entries[label].digest: with_vetoes(_with_unloaded(result, entries[label]), self.vetoes)
             for label, result in results.items()
@@ -78,16 +80,18 @@ class TimingPhase:
         return tuple(completed)
 
     async def _time(
-        self, entries: Mapping[str, Changes], watcher: Watcher
+        self, entries: Mapping[str, Changes], watcher: Watcher, on_totals: OnTotals
     ) -> dict[str, Measurement | Rejection]:
         rules = timing_rules(self.problem, self.max_regression)
         if self.timing == "race":
-            return await race(self.timer, entries, rules, watcher=watcher)
+            return await race(self.timer, entries, rules, watcher=watcher, on_totals=on_totals)
         alone = replace(rules, alpha=sequential.alpha_share(rules.alpha, max(len(entries), 1)))
         results: dict[str, Measurement | Rejection] = {}
         for label, changes in entries.items():
             try:
-                results[label] = await measure(self.timer, label, changes, alone, watcher=watcher)
+                results[label] = await measure(
+                    self.timer, label, changes, alone, watcher=watcher, on_totals=on_totals
+                )
             except NoRoomError as error:  # the other candidates' results are kept
                 results[label] = untimed(error)
         return results
@@ -103,6 +107,18 @@ def report_timing(emit: events.Emit, names: Mapping[str, str] = MappingProxyType
         emit(TimingProgress(names.get(label, label), sessions, estimate))
 
     return watch
+
+
+def report_totals(emit: events.Emit, names: Mapping[str, str] = MappingProxyType({})) -> OnTotals:
+    """Return a function that emits `PhaseStarted` when a candidate's whole processes begin.
+
+    names: as for `report_timing`
+    """
+
+    def begin(label: str) -> None:
+        emit(events.PhaseStarted(events.Phase.WHOLE_PROCESSES, names.get(label, label)))
+
+    return begin
 
 
 async def time_candidate(
@@ -135,6 +151,7 @@ async def time_candidate(
         label=label,
         is_final=is_final,
         watcher=report_timing(emit),
+        on_totals=report_totals(emit),
     )
     return with_vetoes(_with_unloaded(result, changes), arena.vetoes)
 

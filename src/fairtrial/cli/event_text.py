@@ -16,6 +16,7 @@ _PHASES = {
     events.Phase.PAIR_CHECKS: "checking both",
     events.Phase.PAIR_TIMING: "timing one against the other",
     events.Phase.SELF_TIMING: "timing the base against itself",
+    events.Phase.WHOLE_PROCESSES: "running {} in whole processes, where everything counts",
     events.Phase.INSTRUCTION_COUNTS: "counting instructions",
     events.Phase.PROPOSALS: "asking for candidates",
     events.Phase.CONFIRMATION: "measuring {} again",

@@ -34,6 +34,7 @@ LONGEST = 160
 LONG_S = 1.0
 """Replies that take longer are shown, also if no tokens are counted."""
 MOST_NAMED = 4
+_TOTALS = events.Phase.WHOLE_PROCESSES
 
 
 @dataclass(slots=True)
@@ -182,6 +183,11 @@ class LiveProgress(ProgressLog):
             return
         elif isinstance(event, CandidateJudged):
             self._count_judged(event)
+        elif isinstance(event, events.PhaseStarted) and event.phase == _TOTALS:
+            # It is still timed, so the display is redrawn rarely.
+            self.timed = f"{event.candidate_id}, in whole processes"
+            self.canvas.draw()
+            return
         elif isinstance(event, (events.Remark, CandidateDropped)):
             self.activity.end()
             self.timed = ""

@@ -46,6 +46,8 @@ class Phase(StrEnum):
     """one candidate is timed against the other"""
     SELF_TIMING = "self_timing"
     """the base is timed against itself"""
+    WHOLE_PROCESSES = "whole_processes"
+    """a candidate that is to be adopted runs in whole processes, whose total must show its gain"""
     INSTRUCTION_COUNTS = "instruction_counts"
     """instructions are counted"""
     PROPOSALS = "proposals"

@@ -320,3 +320,15 @@ def test_other_processes_are_counted_by_round_where_all_of_them_are():
     assert count_others(turns, {"base": done["base"]}, 1) is None
     unknown = done | {"base": ended(9.0, counts_all_cpu=False)}
     assert count_others(turns, unknown, 1) is None
+
+
+def test_whole_processes_are_announced_when_they_begin_and_only_then():
+    began = []
+
+    async def work(timer):
+        return await measure(timer, "a", changes_of("a"), RULES, on_totals=began.append)
+
+    anyio.run(work, SimTotalTimer({"a": 0.5}, spread=0.001, checks=(make_check(CONFIRMED),)))
+    assert began == []
+    anyio.run(work, SimTotalTimer({"a": 1.5}, spread=0.001, checks=(make_check(CONFIRMED),)))
+    assert began == ["a"]

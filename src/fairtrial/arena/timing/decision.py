@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol, TypeVar
 
 from fairtrial.arena.model.candidates import Changes
@@ -35,6 +36,8 @@ from fairtrial.core import FairtrialError
 
 Watcher = Callable[[str, int, Estimate | None], None]
 """Called with a candidate's name, its number of sessions, and its current estimate."""
+OnTotals = Callable[[str], None]
+"""Called with a candidate's name when its whole processes begin."""
 B = TypeVar("B", SessionBatch, TotalBatch)
 
 
@@ -135,6 +138,7 @@ async def measure(
     label: str = "",
     is_final: bool = True,
     watcher: Watcher | None = None,
+    on_totals: OnTotals | None = None,
 ) -> Measurement | Rejection:
     """Time one candidate against the base until it is decided, or the budget ends.
 
@@ -168,11 +172,17 @@ async def measure(
     assert measured is not None
     if changes is None or not is_final or not isinstance(timer, TotalTimer):
         return measured
-    return await _check_total(timer, f"{label}/{name}/total", changes, record, rules)
+    began = None if on_totals is None else partial(on_totals, name)
+    return await _check_total(timer, f"{label}/{name}/total", changes, record, rules, began)
 
 
 async def _check_total(
-    timer: TotalTimer, label: str, changes: Changes, record: _TimedCandidate, rules: DecisionRules
+    timer: TotalTimer,
+    label: str,
+    changes: Changes,
+    record: _TimedCandidate,
+    rules: DecisionRules,
+    on_start: Callable[[], None] | None,
 ) -> Measurement | Rejection:
     """Return the measurement of a candidate, with whole processes if it is to be adopted.
 
@@ -186,6 +196,8 @@ async def _check_total(
     claims = find_claims(undoubted)
     if not undoubted.adopt or not claims:
         return measured
+    if on_start is not None:
+        on_start()
     checking = timer.check_totals(changes, label, claims, limit_checks(undoubted))
     batch = await _explain_errors(checking, TotalBatch)
     if batch.rejection is not None:
@@ -200,6 +212,7 @@ async def race(
     rules: DecisionRules,
     *,
     watcher: Watcher | None = None,
+    on_totals: OnTotals | None = None,
 ) -> dict[str, Measurement | Rejection]:
     """Time several candidates until the best is known, then confirm that one.
 
@@ -239,7 +252,13 @@ async def race(
         best = names[runners.winner]
         try:
             fresh = await measure(
-                timer, best, candidates[best], rules, label="final", watcher=watcher
+                timer,
+                best,
+                candidates[best],
+                rules,
+                label="final",
+                watcher=watcher,
+                on_totals=on_totals,
             )
         except NoRoomError as error:
             fresh = untimed(error)
