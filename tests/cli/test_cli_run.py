@@ -529,6 +529,21 @@ def test_retry_runs_again_what_failed_and_nothing_else(run, study):
     assert [row["attempt"] for row in runs_in()] == ["1", "1", "2", "2"]
 
 
+def test_retry_of_failed_runs_says_that_claims_about_them_become_exploratory(run, study):
+    claim = {"hypothesis_id": "h", "label": "l", "statement": "s", "independent_vars": ["x"]}
+    outcome = {"name": "score", "source_table": "evaluations", "primary": True}
+    plan = {"analysis_plan_id": "p", "hypothesis_ids": ["h"], "tests": ["anova"]}
+    path = study(
+        "fail_at_2",
+        outcomes=[outcome],
+        hypotheses=[{**claim, "dependent_vars": ["score"]}],
+        analysis_plans=[plan],
+    )
+    assert run("run", path)[0] == 5
+    assert "become exploratory" not in run("retry", "out")[2]
+    assert "become exploratory" in run("retry", "out", "--failed")[2]
+
+
 def test_retry_wants_a_directory_with_a_study(run, study):
     code, _, err = run("retry", study().parent)
     assert code == 3

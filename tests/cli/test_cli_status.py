@@ -290,6 +290,8 @@ def test_a_running_study_can_be_watched_paused_continued_and_cancelled(run, runn
     assert lines[0].startswith(f"s: running (process {process.pid} on ")
     assert lines[1:3] == ["  done     0 of 6 runs", "  running  2"]
     assert [line.split()[2:] for line in lines[3:]] == [["a", "on", "p"]] * 2
+    shown = json.loads(run("show", "out", summary["live"]["runs"][0]["run_id"], "--json")[1])
+    assert (shown["status"], shown["attempt"]) == ("running", 1)
 
     # A second process may not write here.
     code, _, err = run("resume", "out")

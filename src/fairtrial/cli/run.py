@@ -191,10 +191,14 @@ def resume(
 def retry(target: Path, failed: bool, assignments: tuple[str, ...], **options: Any) -> int:
     """Repeat runs that broke and, with --failed, runs that failed, and no others.
 
-    A run keeps its result until there is a new one; earlier attempts stay in the ledger.
+    A run keeps its result until there is a new one; earlier attempts stay in the ledger. After
+    failed runs are repeated, claims about them are exploratory: whoever repeats runs has seen how
+    they ended.
     """
     run_options = RunOptions(**options)
     study, settings = _read_stored(target, run_options, assignments)
+    if failed and study.hypotheses:
+        warn(["claims about failed runs that are repeated become exploratory"])
     settings = replace(
         settings, resume=True, retry="failed" if failed else "broken", only_reruns=True
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from fairtrial.cli.output import (
 )
 from fairtrial.cli.transcript_text import print_transcript
 from fairtrial.core import Mistake, StudyError, on_one_line
-from fairtrial.study import RunResult, agents, design, ledger, tables
+from fairtrial.study import RunResult, agents, design, ledger, runner, tables
 
 LOCK = "lock"
 MOST_EVENTS = 20
@@ -88,6 +89,9 @@ def _show_run(folder: Path, run_id: str, as_json: bool) -> None:
         result = reader.result(plan_index)
         attempts = reader.attempts(reader.execution_indexes[plan_index])
         facts = {**_plan_facts(reader, plan_index), **_result_facts(result)}
+        if result is None and (run := _find_current(folder, facts["run_id"])) is not None:
+            began = datetime.fromtimestamp(run["began"], UTC).isoformat(timespec="seconds")
+            facts |= {"status": "running", "attempt": run["attempt"], "started_at": began}
     finally:
         reader.close()
     facts["attempts"] = [_attempt_facts(attempt) for attempt in attempts]
@@ -95,6 +99,14 @@ def _show_run(folder: Path, run_id: str, as_json: bool) -> None:
         print_json(json.loads(tables.as_json(facts)))
     else:
         _print(facts)
+
+
+def _find_current(folder: Path, run_id: str) -> Mapping[str, Any] | None:
+    """Return what is known of a run that is under way; None if it isn't."""
+    status = runner.read_status(folder)
+    if status.owner is None:
+        return None
+    return next((run for run, _ in status.current_runs() if run["run_id"] == run_id), None)
 
 
 def _find(reader: ledger.LedgerReader, run_id: str) -> int:

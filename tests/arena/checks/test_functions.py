@@ -591,6 +591,18 @@ def test_a_missing_function_is_reported_once_with_the_import_roots(prepare):
     assert "'tools' has no attribute 'walk'" in message
 
 
+def test_a_misspelt_function_gets_the_name_that_was_meant(prepare):
+    code = "class Cart:\n    def total(self): pass\n\ndef walks(n):\n    return n\n"
+    message = refusal(prepare, code, function="tools:walk")
+    assert message.endswith("tools has no walk; did you mean 'walks'?")
+    message = refusal(prepare, code, function="tools:Cart.totl")
+    assert message.endswith("did you mean 'Cart.total'?")
+    # What is bound in another way is not called misspelt.
+    assert "has no walk;" not in refusal(
+        prepare, f"{code}from math import *\n", function="tools:walk"
+    )
+
+
 @pytest.mark.parametrize(
     ("files", "cwd", "message"),
     [

@@ -12,6 +12,7 @@ import pytest
 from pool_kit import make_mixed_repository, memory_folder, read_contents
 from repository_kit import run_git, write_files
 
+from fairtrial import Candidate
 from fairtrial.arena import Changes, FileState
 from fairtrial.arena.slots import pool as worktrees, pool_folders
 from fairtrial.arena.slots.pool import WorktreePool
@@ -535,3 +536,12 @@ def test_kept_pools_stay_until_they_are_cleaned(repo, home):
 def test_a_pool_needs_a_slot(repo):
     with pytest.raises(StudyError, match="1 slot or more"):
         WorktreePool(repo, 0)
+
+
+def test_a_diff_is_refused_rather_than_dropped(repo):
+    async def work(pool):
+        async with pool.acquire() as slot:
+            with pytest.raises(StudyError, match="expected Changes"):
+                await slot.write_candidate(Candidate("c", diff="--- a/README"))
+
+    in_pool(repo, work)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from fairtrial.arena.stage import Stage
+from fairtrial.core import did_you_mean
 
 _MAX_DEPTH, _MAX_ENTRIES = 4, 20_000
 """Limits of the search for a module in a slot."""
@@ -14,6 +16,9 @@ _MAX_DEPTH, _MAX_ENTRIES = 4, 20_000
 
 def tell_roots(function: str, stage: Stage) -> str:
     """Return a hint about a `module:function` that can't be imported in a slot."""
+    misspelt = _tell_misspelt(function, stage)
+    if misspelt:
+        return misspelt
     package = function.partition(":")[0].partition(".")[0]
     roots = [_from_project(root, stage) for root in stage.import_roots]
     tried = ", ".join(roots) or "none"
@@ -35,6 +40,51 @@ def tell_roots(function: str, stage: Stage) -> str:
             "function into a module of its own"
         )
     return f"{requirement}; the project has no module {package}"
+
+
+def _tell_misspelt(function: str, stage: Stage) -> str:
+    """Return a hint if the module is there and doesn't mention the function; empty otherwise."""
+    module, _, name = function.partition(":")
+    path = module.replace(".", "/")
+    for root in stage.import_roots:
+        for file in (f"{path}.py", f"{path}/__init__.py"):
+            try:
+                tree = ast.parse((stage.slot / root / file).read_bytes())
+            except (OSError, SyntaxError, ValueError):
+                continue
+            known = list(_list_names(tree.body))
+            is_plain = "*" not in known and "__getattr__" not in known
+            choices = _list_callables(tree)
+            if is_plain and choices and name not in known:
+                return f"{module} has no {name}; {did_you_mean(name, choices)}"
+            return ""
+    return ""
+
+
+def _list_names(body: list[ast.stmt], prefix: str = "") -> Iterator[str]:
+    """Yield what statements bind, methods as `Class.method`; also inside of `if` and `try`."""
+    for node in body:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield f"{prefix}{node.name}"
+        elif isinstance(node, ast.ClassDef):
+            yield f"{prefix}{node.name}"
+            yield from _list_names(node.body, f"{prefix}{node.name}.")
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            for alias in node.names:
+                yield prefix + (alias.asname or alias.name.partition(".")[0])
+        else:
+            for part in ast.walk(node):
+                if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+                    yield f"{prefix}{part.id}"
+                elif isinstance(part, ast.stmt) and part is not node:
+                    yield from _list_names([part], prefix)
+
+
+def _list_callables(tree: ast.Module) -> list[str]:
+    """Return the functions, classes and methods of a module that a problem may name."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    defined = [node for node in tree.body if isinstance(node, kinds)]
+    return [name for name in _list_names(list(defined)) if not name.startswith("_")]
 
 
 def _from_project(root: str, stage: Stage) -> str:

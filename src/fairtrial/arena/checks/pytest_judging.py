@@ -172,20 +172,23 @@ def _reject_results(
     unreported = [Failure(label, name, _describe_missing(name, run)) for name in missing]
     listed = [*uncollected, *failed, *([] if uncollected else unreported)]
     reason = Reason.TESTS if uncollected or failed else Reason.MISSING
-    total = f"{len(baseline.counted):,} tests that the base passes"
+    count = len(failed) + len(missing)
+    total = f"{count:,} of the {len(baseline.counted):,} tests that the base passes"
+    fails = f"{total} {'fails' if count == 1 else 'fail'}"
     if uncollected:
         message = f"{_name_some([failure.what for failure in uncollected])} can't be collected"
-        message += f"; {len(missing) + len(failed):,} of {total} don't pass"
+        message += f"; {fails}"
     elif failed:
         names = _name_some([failure.what for failure in failed])
-        message = f"{len(failed) + len(missing):,} of {total} don't pass: {names}"
+        message = f"{fails}: {names}"
     elif missing:
-        message = f"{len(missing):,} of {total} were not reported: {_name_some(missing)}"
+        was = "was" if count == 1 else "were"
+        message = f"{total} {was} not reported: {_name_some(missing)}"
     else:
         message = "all tests pass as far as was reported"
     if run.completed.channel_overflowed:
         message += "; it reported more than can be read"
-    count = len(uncollected) + len(failed) + len(missing)
+    count += len(uncollected)
     shown = tuple(listed[:MAX_FAILURES])
     return Rejection(reason, message, shown, more=count - len(shown))
 

@@ -18,7 +18,7 @@ from fairtrial.arena.slots.staging import Staging
 from fairtrial.arena.slots.threads import NoRoomError, as_lab_error, in_thread
 from fairtrial.arena.slots.tree import shows_mapped_writes
 from fairtrial.arena.snapshot.snapshot import Snapshot, find_top, take_snapshot
-from fairtrial.core import LabError, StudyError
+from fairtrial.core import LabError, Mistake, StudyError, describe_value
 
 if TYPE_CHECKING:
     from anyio import Event
@@ -48,8 +48,15 @@ class WorktreeSlot:
         await in_thread(_reset, staging, base.complete if trusted else base.visible)
 
     async def write_candidate(self, changes: Changes) -> None:
-        """Write a candidate's files; raise `StudyError` if a path leads out of the tree."""
+        """Write a candidate's files.
+
+        Raises `StudyError` if a path leads out of the tree, or if these are no `Changes`: the diff
+        of a `Candidate` would be dropped.
+        """
         staging = self._get_staging()
+        if not isinstance(changes, Changes):
+            message = f"expected Changes, got {describe_value(changes)}"
+            raise StudyError(Mistake(("changes",), message, "`Arena.resolve` makes them"))
 
         def write() -> None:
             refuse_misplaced(changes.files, staging.target)

@@ -139,9 +139,9 @@ class CallBatch:
 
     def exhaust(self, result: Any) -> Any:
         """Await or iterate a result that may be lazy, so that all of its work is timed."""
-        began = _now()
         if type(result) in _LAZY:
             result = call_worker.await_result(result)
+        began = _now()
         kind = type(result)
         if not (_type_name(kind) == "ndarray" and library_values.is_native(kind)):
             if hasattr(kind, "__next__"):

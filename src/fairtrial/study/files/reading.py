@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fairtrial.core import Mistake, StudyError, build_record, documents
+from fairtrial.core import Mistake, StudyError, build_record, describe_value, documents
 from fairtrial.study.design.expression_warnings import find_expression_warnings
 from fairtrial.study.model.study import Study
 from fairtrial.study.validation import (
@@ -18,6 +18,8 @@ from fairtrial.study.validation import (
     find_unknown_terms,
     find_unused_settings,
 )
+
+StudySource = Study | str | os.PathLike[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,19 @@ class LoadedStudy:
 
     def _lines(self, warnings: Iterable[Mistake]) -> list[str]:
         return [f"{self.source}:{warning.line}: {warning}" for warning in warnings]
+
+
+def as_study(study: StudySource) -> Study:
+    """Return the study that is given, or that the file of that path holds.
+
+    Raises `StudyError` if it is neither, with all mistakes of a file.
+    """
+    if isinstance(study, Study):
+        return study
+    if isinstance(study, (str, os.PathLike)):
+        return load_study(study)
+    message = f"expected a Study or the path of a study file, got {describe_value(study)}"
+    raise StudyError(Mistake(("study",), message, "load_study(path) reads one from a file"))
 
 
 def load_study(path: str | os.PathLike[str], format: str | None = None) -> Study:

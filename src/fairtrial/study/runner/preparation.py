@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
-from fairtrial.core import Mistake, StudyError, build_record, plugins
+from fairtrial.core import Mistake, StudyError, build_record, describe_value, plugins
 from fairtrial.study.design.build import build_design
 from fairtrial.study.design.run_plan import RunPlan
 from fairtrial.study.design.runs import MAX_RUNS, refuse_collisions
+from fairtrial.study.files.reading import StudySource, as_study
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.large_counts import format_large_count
 from fairtrial.study.model.study import Study
@@ -28,6 +30,8 @@ from fairtrial.study.runner.run_settings import RunSettings
 from fairtrial.study.validation import concerns_plan, find_study_mistakes
 
 RETRY_CHOICES = ("broken", "failed")
+EXECUTOR_PARTS = ("execute", "name", "is_reproducible", "is_isolated")
+"""What an executor must have; see `Executor`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,7 @@ class DryRunReport:
 
 
 def dry_run_validate(
-    study: Study,
+    study: StudySource,
     *,
     conditions: Sequence[Condition] | None = None,
     agent_bindings: Mapping[str, Any] | None = None,
@@ -83,7 +87,7 @@ def dry_run_validate(
         executor=executor,
     )
     mistakes: list[Mistake] = []
-    plan, _, _, _ = _inspect(settings.apply(study), settings, mistakes)
+    plan, _, _, _ = _inspect(settings.apply(as_study(study)), settings, mistakes)
     return DryRunReport([str(mistake) for mistake in mistakes], plan.runnable if plan else 0)
 
 
@@ -205,6 +209,10 @@ def choose_executor(
     slots = settings.parallelism
     if slots is None:
         slots = study.run_budget.parallelism
+    elif not isinstance(slots, Integral) or isinstance(slots, bool):
+        message = f"expected a whole number, got {describe_value(slots)}"
+        mistakes.append(Mistake(("parallelism",), message))
+        slots = 1
     elif slots < 1:
         mistakes.append(Mistake(("parallelism",), f"must be 1 or more, got {slots}"))
     chosen = settings.executor
@@ -215,6 +223,13 @@ def choose_executor(
     elif study.run_budget.timeout_s is not None and getattr(chosen, "name", chosen) == "serial":
         chosen, slots = "processes", 1
     if not isinstance(chosen, str):
+        missing = [name for name in EXECUTOR_PARTS if not hasattr(chosen, name)]
+        if missing or isinstance(chosen, type):
+            lacks = f", which has no {missing[0]}" if missing else ""
+            message = f"expected a name or an executor, got {describe_value(chosen)}{lacks}"
+            hint = "'serial', 'processes', 'threads', a plug-in's name, or an Executor's instance"
+            mistakes.append(Mistake(("executor",), message, hint))
+            return None, 1
         return chosen, _default_slots(chosen, study, settings) or slots
     try:
         executor_class = plugins.load("executors", chosen)

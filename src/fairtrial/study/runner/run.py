@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fairtrial.core import LedgerError, events, plugins
+from fairtrial.study.files.reading import StudySource, as_study
 from fairtrial.study.ledger.journal_store import JournalStore
 from fairtrial.study.ledger.reader import LedgerReader
 from fairtrial.study.ledger.schema import LEDGER_NAME
@@ -56,7 +57,7 @@ from fairtrial.study.tables.results import Results
 
 
 def run_study(
-    study: Study,
+    study: StudySource,
     *,
     conditions: Sequence[Condition] | None = None,
     agent_bindings: Mapping[str, Any] | None = None,
@@ -85,9 +86,11 @@ def run_study(
     Raises `StudyError` for mistakes in the study or the arguments, `LedgerError` if results can't
     be stored.
 
+    study: the study, or the path of its file
     dry_run: whether to look for mistakes only
     show_progress: whether to show the progress; by default only on a terminal
     """
+    study = as_study(study)
     settings = RunSettings(
         conditions=conditions,
         agent_bindings=agent_bindings,
@@ -117,7 +120,7 @@ def run_study(
     return results
 
 
-def resume_study(study: Study, **settings: Any) -> Sequence[RunResult]:
+def resume_study(study: StudySource, **settings: Any) -> Sequence[RunResult]:
     """Resume a study: `run_study` with ``resume=True``; starts it if there are no results yet."""
     return run_study(study, **{**settings, "resume": True})
 

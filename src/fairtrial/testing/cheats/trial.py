@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fairtrial.arena import (
     Arena,
@@ -35,6 +37,9 @@ from fairtrial.testing.cheats.outcomes import (
     list_unreached,
 )
 from fairtrial.testing.cheats.targets import AttackTarget, find_targets
+
+if TYPE_CHECKING:
+    from anyio import Semaphore
 
 BUDGET_S = 8.0
 """How long one attack is timed at most: few sessions are enough to refuse one."""
@@ -123,6 +128,8 @@ class TargetTrial:
 
     async def run(self) -> None:
         """Judge all attacks side by side, then time those that passed one at a time."""
+        import anyio
+
         applicable = []
         for attack in self.trial.attacks:
             reason = find_inapplicable(attack, self.facts)
@@ -131,7 +138,9 @@ class TargetTrial:
             else:
                 applicable.append(attack)
         judged = [attack for attack in applicable if attack.harm != Harm.JUDGE]
-        work = [partial(self._judge, attack) for attack in judged]
+        # No more wait for a slot than there are: none is to begin after the time is over.
+        turns = anyio.Semaphore(os.cpu_count() or 1)
+        work = [partial(self._judge_in_turn, attack, turns) for attack in judged]
         passed = [attack for attack in await run_all(work) if attack is not None]
         for attack in passed:
             if not self.trial.is_over:
@@ -148,10 +157,12 @@ class TargetTrial:
         label = self.target.label
         self.trial.record(attack, label, outcome, detail, reason if is_bad else ("", ""))
 
+    async def _judge_in_turn(self, attack: Attack, turns: Semaphore) -> Attack | None:
+        async with turns:
+            return None if self.trial.is_over else await self._judge(attack)
+
     async def _judge(self, attack: Attack) -> Attack | None:
         """Check one attack; return it if it is to be timed."""
-        if self.trial.is_over:
-            return None
         candidate = self._make(attack)
         if attack.honest:
             honest = await self.arena.judge(self._make(attack, is_honest=True))
