@@ -202,7 +202,7 @@ def test_a_run_is_shown_without_whole_files_on_its_lines(show, folder, tmp_path)
     _, out = show(tmp_path / "out", "run-")
     (event,) = (line for line in out.splitlines() if "  candidate  " in line)
     assert "  candidate  --- a/x\\n+++ b/x\\n+line" in event
-    assert event.endswith("...")
+    assert event.endswith('...  {"candidate_id":"0.0"}')
     assert "+line" not in out.partition(event)[2]
     assert "(495 characters; --json prints them all)" in out
     assert "line " * 99 in show(tmp_path / "out", "run-", "--json")[1]
