@@ -64,7 +64,7 @@ def test_a_test_that_is_now_skipped_is_a_failure(slots, prepared):
 def test_a_session_that_is_ended_early_lacks_the_rest(slots, prepared):
     leave = "import pytest; x == 1 and pytest.exit('done', returncode=0)\n    return 2 * x"
     rejection = reject(slots, prepared, calc(leave))
-    assert "3 of 10" in rejection.message
+    assert "3 of the 10" in rejection.message
     assert rejection.failures[0].message == "did not finish"
     assert "was collected, but not run" in rejection.failures[1].message
 
@@ -121,7 +121,7 @@ def test_a_candidate_that_hangs_is_stopped_and_the_test_named(slots, prepared):
     [
         ("raise SystemExit(0)", Reason.CRASH, "SystemExit"),
         ("import os; os._exit(0)", Reason.CRASH, "while collecting tests"),
-        ("import pytest; pytest.exit('done', returncode=0)", Reason.TESTS, "10 of 10"),
+        ("import pytest; pytest.exit('done', returncode=0)", Reason.TESTS, "10 of the 10"),
         ("oops =", Reason.TESTS, "SyntaxError"),
         ("import pytest; pytest.skip('no', allow_module_level=True)", Reason.MISSING, "skipped"),
     ],
@@ -139,7 +139,7 @@ def test_tests_that_were_deleted_are_missing(slots, prepared):
     shorter = TESTS[: TESTS.index("    class Halves")]
     rejection = reject(slots, prepared, {"tests/test_calc.py": shorter})
     assert rejection.reason == Reason.MISSING
-    assert "2 of 10 tests" in rejection.message
+    assert "2 of the 10 tests" in rejection.message
 
 
 def test_what_a_candidate_prints_is_not_read(slots, prepared):

@@ -97,7 +97,7 @@ def test_a_test_that_is_not_reported_is_a_failure_and_not_a_smaller_sum():
     rejection = judge({"a": "passed", "b": "passed"}, make_run({"a": "passed"}))
     assert rejection.reason == Reason.MISSING
     assert [failure.what for failure in rejection.failures] == ["b"]
-    assert "1 of 2" in rejection.message
+    assert "1 of the 2" in rejection.message
 
 
 def test_an_id_that_two_tests_share_must_be_reported_twice():
