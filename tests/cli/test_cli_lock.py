@@ -322,13 +322,13 @@ def test_changes_of_data_by_the_command_make_the_claim_exploratory(run, study, r
     assert run("run", one, "--resume", "--accept-changes")[0] == 0
     (test,) = report()["tests"]
     assert test["standing"] == test["verdict"] == "exploratory"
-    assert "inconclusive without the removal of problem q; " in test["why"]
+    assert "without the removal of problem q: inconclusive; " in test["why"]
     more = ["--set", "run_budget.replicates=12"]
     assert run("resume", "out", *more)[0] == 0
     (test,) = report()["tests"]
     assert (
-        "inconclusive without the removal of problem q and the added replicates; supported, "
-        "exploratory with them"
+        "without the removal of problem q and the added replicates: inconclusive; "
+        "with them: supported, exploratory"
     ) in test["why"]
     assert run("run", one, *more, "--output", "again")[0] == 0
     (test,) = report("again")["tests"]

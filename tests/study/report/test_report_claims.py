@@ -227,8 +227,8 @@ def test_a_change_is_kept_in_the_ledger_however_it_was_made(tmp_path, way):
         line,
     )
     assert verdicts == [
-        "`h1` on `score`: supported as laid down; contradicted, exploratory as changed",
-        "`h2` on `speed`: inconclusive as laid down; inconclusive, exploratory as changed",
+        "`h1` on `score`: as laid down: supported; as changed: contradicted, exploratory",
+        "`h2` on `speed`: as laid down: inconclusive; as changed: inconclusive, exploratory",
     ]
     first, second = reported["tests"]
     assert first["verdict"] == second["verdict"] == "exploratory"

@@ -87,7 +87,7 @@ def test_dropping_the_problem_that_spoils_it_makes_the_claim_exploratory(tmp_pat
     test = verdict(reported)
     assert (test["verdict"], test["standing"]) == ("exploratory", "exploratory")
     assert (test["verdict_without"], test["verdict_with"]) == ("inconclusive", "supported")
-    both = "inconclusive without the removal of problem p4; supported, exploratory with it"
+    both = "without the removal of problem p4: inconclusive; with it: supported, exploratory"
     assert f"`h1` on `score`: {both}" in reported["deviations"]
     assert test["why"].startswith(f"its data were changed after 32 results were known; {both}; ")
     assert reported["claims"]["data_changes"] == [
@@ -130,7 +130,7 @@ def test_raising_replicates_after_a_look_makes_the_claim_exploratory(tmp_path):
     test = verdict(reported)
     assert (test["verdict"], test["standing"]) == ("exploratory", "exploratory")
     assert (test["verdict_without"], test["verdict_with"]) == ("inconclusive", "supported")
-    both = "inconclusive without the added replicates; supported, exploratory with them"
+    both = "without the added replicates: inconclusive; with them: supported, exploratory"
     assert f"`h1` on `score`: {both}" in reported["deviations"]
     with open_results(tmp_path) as results:
         text = full_report(results.study, results.conditions, results)
@@ -200,7 +200,7 @@ def test_repeating_failed_runs_makes_the_claim_exploratory(tmp_path):
     test = verdict(report(tmp_path))
     assert (test["standing"], test["verdict_with"]) == ("exploratory", "inconclusive")
     assert test["verdict_without"].startswith("supported")
-    assert "without the repetition of failed runs; inconclusive, exploratory with it" in test["why"]
+    assert "with it: inconclusive, exploratory" in test["why"]
 
 
 def test_new_scores_make_the_claim_exploratory_unless_they_are_the_same(tmp_path):
@@ -211,7 +211,7 @@ def test_new_scores_make_the_claim_exploratory_unless_they_are_the_same(tmp_path
     test = verdict(report(tmp_path))
     assert test["standing"] == "exploratory"
     assert (test["verdict_without"], test["verdict_with"]) == ("inconclusive", "supported")
-    assert "inconclusive without the new scores; supported, exploratory with them" in test["why"]
+    assert "without the new scores: inconclusive; with them: supported, exploratory" in test["why"]
 
 
 def abs_score(output):
@@ -236,7 +236,7 @@ def test_another_limit_of_runs_is_a_change_of_data(tmp_path):
     run(make(tmp_path, **few | {"run_budget": replace(LIMITED, max_runs=24)}), resume=True)
     test = verdict(report(tmp_path))
     assert (test["standing"], test["verdict_without"]) == ("exploratory", "not tested")
-    assert "not tested without the other max_runs; supported, exploratory with it" in test["why"]
+    assert "without the other max_runs: not tested; with it: supported, exploratory" in test["why"]
 
 
 def test_a_changed_agent_counts_for_its_runs(tmp_path):
@@ -272,7 +272,7 @@ def test_other_seeds_in_the_same_folder_are_a_change_of_data(tmp_path):
     test = verdict(report(tmp_path))
     assert test["standing"] == "exploratory"
     assert (
-        "inconclusive without the other seeds; inconclusive, exploratory with them" in test["why"]
+        "without the other seeds: inconclusive; with them: inconclusive, exploratory" in test["why"]
     )
 
 
@@ -293,8 +293,8 @@ def test_a_claim_picked_from_the_data_of_another_folder_is_exploratory(tmp_path)
     line, verdicts = reported["deviations"]
     assert line.startswith("24 runs of this study were made before with the same seeds in")
     assert verdicts == (
-        "`h1` on `score`: not tested without the runs that were made before; supported, "
-        "exploratory with them"
+        "`h1` on `score`: without the runs that were made before: not tested; "
+        "with them: supported, exploratory"
     )
     assert reported["claims"]["earlier_folders"][0]["shared"] == 24
     assert verdict(report(first), "h2")["standing"] == "confirmatory"  # it came first
@@ -320,7 +320,7 @@ def test_runs_that_are_new_are_tested_without_those_of_a_pilot_in_another_folder
     test = verdict(report(tmp_path / "whole"))
     assert test["standing"] == "exploratory"
     assert (
-        "supported without the runs that were made before; supported, exploratory with them"
+        "without the runs that were made before: supported; with them: supported, exploratory"
     ) in test["why"]
 
 

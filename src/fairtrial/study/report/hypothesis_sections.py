@@ -26,6 +26,7 @@ from fairtrial.study.report.verdicts import IN_THE_MEAN, TestVerdict
 MEDIAN = "median"
 PROBLEM_UNIT = " problems × "
 MAX_DETAILS = 24
+MAX_REASON_CHARS = 2_000
 NO_TESTS = "No test was made."
 
 
@@ -51,7 +52,8 @@ def _verdict_line(test: HypothesisTest, names_plan: bool, is_interim: bool) -> s
     is_decided = test.look is not None and test.verdict is not TestVerdict.INCONCLUSIVE
     is_preliminary = is_interim and not is_decided
     so_far = " so far" if is_preliminary and test.verdict is not TestVerdict.NOT_TESTED else ""
-    line = f"{hypothesis}: **{test.verdict}{so_far}** ({subject}): {escape_markdown(test.why)}"
+    reason = escape_markdown(test.why, MAX_REASON_CHARS)
+    line = f"{hypothesis}: **{test.verdict}{so_far}** ({subject}): {reason}"
     results = "; ".join(_short_results(test))
     return f"{line}. {results}." if results else f"{line}."
 
@@ -161,7 +163,7 @@ def _group_table(test: HypothesisTest) -> str:
 
 def _test_text(test: HypothesisTest, notes: Sequence[str]) -> str:
     head = f"**{escape_markdown(test.test)}** ({_role(test)}): **{test.verdict}**: "
-    lines = [f"{head}{escape_markdown(test.why)}."]
+    lines = [f"{head}{escape_markdown(test.why, MAX_REASON_CHARS)}."]
     if test.verdict is not TestVerdict.NOT_TESTED:
         lines.append(format_list(_test_lines(test)))
     if test.details:

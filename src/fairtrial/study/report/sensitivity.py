@@ -229,9 +229,17 @@ def _list_alternatives(request: TestRequest, planned: HypothesisTest) -> Iterato
     declared = missing_data_policy(request.outcome.missing_data_policy)
     if any(group.failed or group.missing for group in sample.groups):
         for policy, choice in POLICIES.items():
-            if policy != declared:
+            if policy != declared and (policy != "zero" or _is_share(sample)):
                 outcome = replace(request.outcome, missing_data_policy=policy)
                 yield _Alternative(choice, replace(request, outcome=outcome), planned.test)
+
+
+def _is_share(sample: ComparisonSample) -> bool:
+    """Return whether all values lie between 0 and 1, so that 0 is the worst or the best of them.
+
+    A failed run that counts as 0 seconds or 0 errors would be a success.
+    """
+    return bool(((sample.y >= 0) & (sample.y <= 1)).all())
 
 
 def _list_comparisons(

@@ -170,14 +170,14 @@ def _compare_verdicts(
     if not phrases and (original is None or standing.why == "added"):
         return None, ""
     if not phrases and original is not None:
-        both = f"{original.verdict} as laid down; {verdict}, exploratory as changed"
+        both = f"as laid down: {original.verdict}; as changed: {verdict}, exploratory"
         return original.verdict, both
     what = phrases[0] if len(phrases) == 1 else f"{', '.join(phrases[:-1])} and {phrases[-1]}"
     obstacle = _find_obstacle(standing.data, original, never_made)
     if original is None or obstacle:
         return None, f"the verdict without {what} can't be computed: {obstacle}"
-    with_changes = f"{verdict}, exploratory with {'them' if is_plural else 'it'}"
-    return original.verdict, f"{original.verdict} without {what}; {with_changes}"
+    with_changes = f"with {'them' if is_plural else 'it'}: {verdict}, exploratory"
+    return original.verdict, f"without {what}: {original.verdict}; {with_changes}"
 
 
 def _find_obstacle(
