@@ -163,6 +163,11 @@ def test_the_demo_runs_a_study_and_ends_with_where_the_results_are(run, tmp_path
     monkeypatch.chdir(tmp_path)
     for command in (*commands[:3], commands[-3]):  # the others are in test_demo_project.py
         assert run(*command)[0] == 0
+    readme = (ROOT / "README.md").read_text("utf-8")
+    verdicts = re.findall(r"^- `\w+` .*: \*\*.*$", readme, re.M)
+    assert len(verdicts) == 3
+    report = Path("artifacts/demo/search/report.md").read_text("utf-8")
+    assert all(verdict in report for verdict in verdicts)
     assert Path("artifacts/demo/search/report.html").exists()
     named = re.findall(r'echo "  \d\. (\S+)', lines)
     assert len(named) == 3
