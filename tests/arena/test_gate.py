@@ -92,12 +92,16 @@ def test_an_unknown_result_gets_a_suggestion():
 # -- how often it is wrong --
 
 
-@pytest.mark.parametrize("noise", list(NOISES))
+@pytest.mark.parametrize(
+    "noise",
+    [pytest.param(name, marks=() if name == "all" else pytest.mark.slow) for name in NOISES],
+)
 def test_equal_code_fails_in_less_than_alpha_of_runs(noise):
     rows = draw_statistics(NOISES[noise], 200, seed=11)
     assert count_failures(SLOWER, rows) <= 0.05 * len(rows)
 
 
+@pytest.mark.slow
 def test_equal_code_on_a_machine_whose_sessions_depend_on_each_other_passes_as_often():
     rows = draw_autocorrelated(0.6, 200, seed=12)
     assert count_failures(SLOWER, rows) <= 0.05 * len(rows)
@@ -109,6 +113,7 @@ def test_slowdowns_are_found(slowdown):
     assert count_failures(SLOWER, rows, slowdown=slowdown) >= 0.95 * len(rows)
 
 
+@pytest.mark.slow
 def test_a_regression_of_exactly_the_limit_rarely_fails():
     rows = draw_statistics(NOISES["all"], 100, seed=14)
     assert count_failures(TWO_PERCENT, rows, slowdown=0.02, rules=TWO_PERCENT_RULES) <= 5

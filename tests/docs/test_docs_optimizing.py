@@ -226,6 +226,7 @@ def test_functions_that_propose_do(project, guide, module):
     assert len(texts) > 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not WORKING, reason="there is no sandbox here, and guides use one")
 def test_the_search_of_the_tutorial_finds_what_it_says(tmp_path, monkeypatch, capsys):
     """The clock is simulated; proposals, repairs, checks and delivery are real."""

@@ -71,5 +71,5 @@ print(*os.sched_getaffinity(0), os.getpriority(os.PRIO_PROCESS, 0))
 
     @needs_filter
     def test_other_commands_may_lower_their_priority(self, runner: CommandRunner) -> None:
-        before = os.getpriority(os.PRIO_PROCESS, 0)
-        assert int(runner.get_output("print(os.nice(1))")) == before + 1
+        lower = min(os.getpriority(os.PRIO_PROCESS, 0) + 1, 19)  # the kernel knows no lower one
+        assert int(runner.get_output("print(os.nice(1))")) == lower

@@ -9,6 +9,7 @@ from fairtrial.testing.executor_work import assign
 from fairtrial.testing.executors import ExecutorConformance
 
 ray = pytest.importorskip("ray")
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module", autouse=True)
