@@ -1,6 +1,7 @@
 """The names of `fairtrial.arena`; `_facade.attach` reads them from here."""
 
 from fairtrial.arena import (
+    commands as commands,
     gate as gate,
 )
 from fairtrial.arena.arena import (

@@ -41,6 +41,7 @@ class Comparison:
         or they are the same
     notes: remarks for people
     adequacy: what the checks reject; None if they were not audited
+    is_of_commands: whether nothing but commands was compared, without a problem
     """
 
     problem_id: str
@@ -49,6 +50,7 @@ class Comparison:
     measurement: Measurement | None
     notes: tuple[str, ...] = ()
     adequacy: Adequacy | None = None
+    is_of_commands: bool = False
 
     @property
     def judged(self) -> Judgement:

@@ -38,6 +38,7 @@ from fairtrial.arena.timing.calibration import (
 )
 from fairtrial.arena.timing.hidden_work import count_hidden, count_others
 from fairtrial.arena.timing.inputs import SAME_INPUTS, InputSupplier, read_input
+from fairtrial.arena.timing.memory import PeakMeter, pair_peaks
 from fairtrial.arena.timing.prepared_benchmark import TimingSetup
 from fairtrial.arena.timing.session import Schedule, SessionTurns, take_turns
 from fairtrial.arena.timing.slow_inputs import find_slow_inputs
@@ -103,10 +104,14 @@ class FunctionBenchmark:
         unequal: dict[int, bytes] = {}
         coming: Future[list[bytes]] = Future()
 
+        meters: dict[Arm, PeakMeter] = {}
+
         def work(channels: Mapping[Arm, WorkerChannel]) -> SessionTurns:
             inputs = coming.result()
             differ = partial(self.differs, inputs, unequal, make_rules(self.check))
-            return take_turns(channels, self.schedule, inputs, rng, differ)
+            if self.benchmark.measures_memory:
+                meters.update({arm: PeakMeter(channels[arm].pid) for arm in channels})
+            return take_turns(channels, self.schedule, inputs, rng, differ, meters)
 
         stages: dict[Arm, Stage] = {"base": setup.base, "candidate": setup.candidate}
         try:
@@ -135,6 +140,7 @@ class FunctionBenchmark:
             others_s=count_others(turns, done, self.benchmark.cores) if turns else None,
             materializing=turns.going_through if turns else None,
             peak_rss_mb=Pair(*peaks) if all(peaks) else None,
+            judged_mb=pair_peaks(meters),
             rejection=rejection,
             loaded=frozenset(turns.files["candidate"]) if turns else frozenset(),
             slow_inputs=find_slow_inputs(turns.samples, inputs, number) if turns else (),
