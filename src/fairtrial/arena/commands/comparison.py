@@ -97,9 +97,9 @@ async def compare_revisions(
     settings.emit(events.PhaseStarted(events.Phase.SNAPSHOT))
     async with open_copies(folder, names, unsandboxed=settings.unsandboxed) as copies:
         if copies.are_same:
-            judged = [_judge(name) for name in names]
+            before, after = (_judge(name) for name in names)
             notes = (*copies.notes, SAME_FILES)
-            return Comparison(line, *judged, measurement=None, notes=notes, is_of_commands=True)
+            return Comparison(line, before, after, None, notes, is_of_commands=True)
         places: tuple[Place, Place] = (copies.first, copies.second)
         one, two = (TimedCommand(p.name, words, p, options.preparing()) for p in places)
         return await _compare(one, two, line, options, options.alpha, settings, copies.notes)
@@ -199,11 +199,12 @@ def _explain(command: TimedCommand, run: Run, options: CommandOptions) -> tuple[
     words = command.argv if is_own else command.prepare or ()
     line = words[-1] if options.shell else shlex.join(words)
     where = f" in {command.place.name}" if command.place.name else ""
+    ahead = f"in {command.place.name}, " if command.place.name else ""
     label = "" if is_own else "--prepare: "
     if run.is_missing:
         message = f"{label}there is no program '{words[0]}'{where}"
         return message, "name one on the PATH or by its path; words of a shell need --shell"
-    message = f"{label}'{line}' {run.describe_failure()}{where and ',' + where}"
+    message = f"{ahead}{label}'{line}' {run.describe_failure()}"
     if run.report["stopped"] == "time":
         hint = "its standard input is empty: if it waits for something else, it can't be timed; "
         return message, f"{hint}if it only takes long, raise --budget"

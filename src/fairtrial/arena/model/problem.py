@@ -203,6 +203,11 @@ class Benchmark(Record):
         return spell_command(self.command)
 
     @property
+    def subject(self) -> str:
+        """What is timed, for people: a function, a benchmark of a suite, or a command."""
+        return self.call or self.suite or self.command_text
+
+    @property
     def measures_memory(self) -> bool:
         """Whether peak memory is judged, too."""
         return PEAK_MEMORY in self.measure
