@@ -3,6 +3,7 @@
 from fairtrial.arena import (
     commands as commands,
     gate as gate,
+    suites as suites,
 )
 from fairtrial.arena.arena import (
     Arena as Arena,

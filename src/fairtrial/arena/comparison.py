@@ -150,7 +150,7 @@ async def _time_pair(
     """
     settings.emit(events.PhaseStarted(events.Phase.PAIR_TIMING))
     timer = await open_candidate_bench(bench, rival)
-    rules = timing_rules(arena.problem, settings.max_regression)
+    rules = timing_rules(arena.problem, settings.max_regression, bench)
     watcher = report_timing(settings.emit)
     on_totals = report_totals(settings.emit)
     try:

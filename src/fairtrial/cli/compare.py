@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import click
 
@@ -14,11 +15,13 @@ from fairtrial.arena import (
     TimingFiles,
     compare_candidates,
     read_problem,
+    suites,
 )
 from fairtrial.cli.audit_text import audit_option, summarize_audit
 from fairtrial.cli.compare_arguments import (
     USAGE,
     CommandAfterDashes,
+    names_suite,
     split_arguments,
     words_after_dashes,
 )
@@ -27,6 +30,7 @@ from fairtrial.cli.compare_commands import (
     command_options,
     compare_by_command,
     describe_clocks,
+    print_files,
 )
 from fairtrial.cli.gate_options import GateOptions, gate_as_dict, gate_exit_code, gate_options
 from fairtrial.cli.interrupts import run_interruptible
@@ -46,7 +50,13 @@ from fairtrial.cli.problem_commands import (
     unsandboxed_option,
 )
 from fairtrial.cli.table import cut_cell
-from fairtrial.cli.timing_files import instructions_option, save_timings, timing_options
+from fairtrial.cli.timing_files import (
+    instructions_option,
+    pytest_json_option,
+    save_pytest_json,
+    save_timings,
+    timing_options,
+)
 from fairtrial.cli.timing_text import LONGEST_NAME, remark_lines
 from fairtrial.cli.verdict_text import print_verdicts, shown_name
 from fairtrial.core import LabError, Mistake, StudyError
@@ -65,6 +75,7 @@ from fairtrial.core import LabError, Mistake, StudyError
 @json_option
 @unsandboxed_option("candidates")
 @timing_options
+@pytest_json_option
 @instructions_option
 @audit_option
 @command_options
@@ -79,6 +90,7 @@ def command(
     no_audit: bool,
     choice: CommandChoice,
     gate_choice: GateOptions,
+    pytest_json: Path | None,
 ) -> int:
     """Time version B against version A: how many times as fast is B?
 
@@ -105,19 +117,28 @@ def command(
     if choice.lines or words_after_dashes():
         timing_files.check(instructions=instructions)
         comparisons = compare_by_command(choice, words, words_after_dashes(), settings)
+        save_pytest_json(pytest_json, comparisons)
         return _report(comparisons, timing_files, gate_choice, choice.min_effect, as_json=as_json)
     choice.refuse_without_command()
+    if len(words) == 2 and all(suites.is_pytest_json(Path(word)) for word in words):
+        print_files(words, as_json=as_json)
+        return 0
     given = split_arguments(words)
     if given.problem is None:
         message = "there is no problem, which says what is checked and timed"
         raise StudyError(Mistake((), message, f"write {USAGE}"))
-    loaded, warnings = read_problem(given.problem)
+    is_suite = names_suite(words)
+    loaded, warnings = (
+        (suites.suite_problem(words[-1]), []) if is_suite else read_problem(given.problem)
+    )
+    settings = replace(settings, audit=settings.audit and not is_suite)
     timing_files.check(instructions=instructions)
     warn(warnings)
     loaded = loaded if choice.budget_s is None else replace(loaded, budget_s=choice.budget_s)
     with errors_name(given.problem):
         work = partial(compare_candidates, loaded, *given.versions, settings=settings)
         comparison = run_interruptible(work)
+    save_pytest_json(pytest_json, [comparison])
     return _report([comparison], timing_files, gate_choice, loaded.min_effect, as_json=as_json)
 
 

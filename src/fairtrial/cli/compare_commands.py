@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial, wraps
+from pathlib import Path
 from typing import Any
 
 import click
 
-from fairtrial.arena import ArenaSettings, Comparison, Measurement, commands
+from fairtrial.arena import ArenaSettings, Comparison, Measurement, commands, suites
 from fairtrial.cli.interrupts import run_interruptible
+from fairtrial.cli.output import print_json, print_wrapped
+from fairtrial.cli.problem_commands import print_notes
 from fairtrial.core import Mistake, StudyError
 
 
@@ -148,3 +151,14 @@ def describe_clocks(measured: Measurement) -> list[str]:
         if timing.cpu is not None:
             texts.append(f"CPU time: {timing.cpu.text()}")
     return texts
+
+
+def print_files(words: Sequence[str], *, as_json: bool) -> None:
+    """Print the figures of two files of pytest-benchmark side by side."""
+    compared = suites.compare_files(Path(words[0]), Path(words[1]))
+    if as_json:
+        print_json(compared.as_dict())
+        return
+    for line in compared.lines():
+        print_wrapped(line, "", "  ")
+    print_notes(compared.notes)

@@ -351,11 +351,17 @@ class CodeProblem(Record):
 
     @property
     def named_files(self) -> tuple[str, ...]:
-        """The files that its checks and benchmarks name; they belong to it, not to the base."""
+        """The files and folders that its checks and benchmarks name: they belong to it, not to the
+        base.
+        """
         makers = (benchmark.inputs.partition(":")[0] for benchmark in self.bench)
-        suites = (benchmark.suite.partition("::")[0] for benchmark in self.bench)
-        files = (file for file in suites if file.endswith(".py"))
-        return tuple(dict.fromkeys((*self.checks_files, *filter(None, makers), *files)))
+        return tuple(dict.fromkeys((*self.checks_files, *filter(None, makers), *self.suite_paths)))
+
+    @property
+    def suite_paths(self) -> tuple[str, ...]:
+        """The files and folders with suites of benchmarks."""
+        paths = (benchmark.suite.partition("::")[0] for benchmark in self.bench)
+        return tuple(dict.fromkeys(filter(None, paths)))
 
     def identity(self) -> dict[str, Any]:
         """Return the problem as the plain data that its fingerprints are made of.

@@ -135,6 +135,13 @@ def _make_own(benchmark: Benchmark, unit: Mapping[str, Any], *, is_only: bool) -
     return replace(own, measure=("time", "peak_memory")) if unit.get("memory") else own
 
 
+def _name_unit(benchmark: Benchmark, title: str) -> str:
+    """Return a unit's name: the part of its title that the suite's path doesn't say."""
+    path = benchmark.suite.partition("::")[0]
+    short = title.removeprefix(path).lstrip("/").removeprefix("::")
+    return short if benchmark.name == benchmark.suite else f"{benchmark.name}: {short}"
+
+
 async def _prepare_unit(
     benchmark: Benchmark, unit: Mapping[str, Any], setup: TimingSetup, budget_s: float
 ) -> FunctionBenchmark:
@@ -148,7 +155,7 @@ async def _prepare_unit(
     timed = partial(measure_base, benchmark, NoInputs(), setup, job, budget_s, path_tail=tail)
     pace = await find_pace(timed, budget_s)
     if "raised" in pace.outcome:
-        message = f"{benchmark.subject} raises on the base: {render(pace.outcome['raised'])}"
+        message = f"{benchmark.subject} raises on the base: {_tell_raised(pace.outcome['raised'])}"
         raise StudyError(Mistake(("bench", benchmark.name, "suite"), message))
     notes = [SAME_INPUTS]
     why = await _find_incomparable(pace, timed)
@@ -167,6 +174,12 @@ async def _prepare_unit(
         compares=not why,
         notes=tuple(notes),
     )
+
+
+def _tell_raised(raised: Mapping[str, Any]) -> str:
+    """Return an encoded exception as `TypeError('...')`."""
+    arguments = ", ".join(map(render, raised.get("args", ())))
+    return f"{str(raised.get('type')).rpartition('.')[2]}({arguments})"
 
 
 async def _find_incomparable(pace: Pace, timed: Any) -> str:

@@ -1,8 +1,8 @@
 """Lists the benchmarks of a suite, or runs one of them once.
 
 Run by path in the project's Python, in the project's folder: ``suite_lister.py PATH[::NAME]``
-writes JSON to the channel: ``{"units": [...], "left_out": [[what, why], ...]}`` (see `suite_units`);
-``{"missing": path}`` with them if there is no such file. With
+writes JSON to the channel: ``{"units": [...], "left_out": [[what, why], ...]}`` (see
+`suite_units`), with ``"missing": PATH`` if there is no such file. With
 ``--run`` it calls benchmarks, each once, until one succeeds, and exits with 1 if none does.
 """
 
@@ -105,7 +105,7 @@ def run_one(target: str) -> bool:
         import fairtrial_benchmark as plugin
 
         plugin.state.listing, plugin.state.stops_after_one = None, True
-        suite_units.run_pytest(tests)
+        suite_units.run_pytest([*tests, "--tb=line"])
         return bool(plugin.state.passed)
     for what, why in listed["left_out"]:
         print(f"{what}: {why}", file=sys.stderr)

@@ -160,7 +160,10 @@ def list_asv(path: str) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]:
 
 
 def open_asv(unit: dict[str, Any]) -> Subject:
-    """Set up a unit of asv, and return what is timed; raises `SkippedError` if its setup says so."""
+    """Set up a unit of asv, and return what is timed.
+
+    Raises `SkippedError` if its setup says so.
+    """
     module = import_file(unit["file"])
     functions = dict(_functions(module))
     if unit["name"] not in functions:

@@ -364,6 +364,8 @@ def serve(requests: Any, batch: Any) -> None:
                 answer = codec.dump_encoded({"files": call_worker.list_files()}).encode("ascii")
                 _collect()
                 _freeze()
+            except suite_units.UnitError as error:
+                answer = codec.dump_encoded({"failed": str(error)}).encode("ascii")
             except BaseException as error:
                 report = {"failed": codec.encode_raised(error), "traceback": format_error(error)}
                 answer = codec.dump_encoded(report).encode("ascii")
