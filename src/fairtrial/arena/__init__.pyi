@@ -1,7 +1,9 @@
 """The names of `fairtrial.arena`; `_facade.attach` reads them from here."""
 
 from fairtrial.arena import (
+    commands as commands,
     gate as gate,
+    suites as suites,
 )
 from fairtrial.arena.arena import (
     Arena as Arena,

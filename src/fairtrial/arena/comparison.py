@@ -41,6 +41,7 @@ class Comparison:
         or they are the same
     notes: remarks for people
     adequacy: what the checks reject; None if they were not audited
+    is_of_commands: whether nothing but commands was compared, without a problem
     """
 
     problem_id: str
@@ -49,6 +50,7 @@ class Comparison:
     measurement: Measurement | None
     notes: tuple[str, ...] = ()
     adequacy: Adequacy | None = None
+    is_of_commands: bool = False
 
     @property
     def judged(self) -> Judgement:
@@ -148,7 +150,7 @@ async def _time_pair(
     """
     settings.emit(events.PhaseStarted(events.Phase.PAIR_TIMING))
     timer = await open_candidate_bench(bench, rival)
-    rules = timing_rules(arena.problem, settings.max_regression)
+    rules = timing_rules(arena.problem, settings.max_regression, bench)
     watcher = report_timing(settings.emit)
     on_totals = report_totals(settings.emit)
     try:

@@ -11,6 +11,7 @@ from typing import Any
 from fairtrial.arena.delivery.markdown_quoting import cells, code, plain
 from fairtrial.arena.model.figures import percent_text
 from fairtrial.arena.model.judgements import Judgement
+from fairtrial.arena.model.memory import MemoryVerdict
 from fairtrial.arena.model.timings import Measurement
 from fairtrial.arena.model.verdicts import Reason, Verdict
 from fairtrial.arena.timing.stats.detectable_effect import largest_spread, visible_effect
@@ -31,6 +32,8 @@ class GateCondition(StrEnum):
     SLOWER = "slower"
     REJECTED = "rejected"
     INCONCLUSIVE = "inconclusive"
+    LARGER = "larger"
+    """it needs more memory, by a benchmark that measures it"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +122,7 @@ class Gate:
     fail_on: results that fail it
     max_regression: how much longer than the base a candidate may take, as a share: with 0.02 it
         fails only if the whole interval lies beyond 2 %, whatever the verdict; 0 leaves it to the
-        verdict
+        verdict. It holds for memory as well, if `fail_on` names `larger`
     min_effect: that of the problem; smaller regressions may be called equivalent
     """
 
@@ -154,6 +157,10 @@ class Gate:
             )
         if judgement.verdict == Verdict.INCONCLUSIVE and GateCondition.INCONCLUSIVE in self.fail_on:
             return "inconclusive: raise budget_s, or use a quieter machine"
+        if measured is not None and GateCondition.LARGER in self.fail_on:
+            larger = self._explain_memory(measured)
+            if larger:
+                return larger
         if measured is None or GateCondition.SLOWER not in self.fail_on:
             return ""
         estimate = measured.estimate
@@ -163,6 +170,20 @@ class Gate:
         if least <= self.max_regression:
             return ""
         return f"slower: it takes at least {percent_text(least)} longer"
+
+    def _explain_memory(self, measured: Measurement) -> str:
+        """Return which benchmarks are shown to need more memory; empty if none is."""
+        results = {
+            timing.benchmark: timing.memory.low - 1
+            for timing in measured.timings
+            if timing.memory is not None and timing.memory.verdict == MemoryVerdict.LARGER
+        }
+        shown = [
+            f"{name} needs at least {percent_text(least)} more memory"
+            for name, least in results.items()
+            if least > self.max_regression
+        ]
+        return f"larger: {'; '.join(shown)}" if shown else ""
 
     def _describe_sensitivity(self, measured: Measurement) -> str:
         statistics = session_statistics(measured)

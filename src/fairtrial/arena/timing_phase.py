@@ -16,6 +16,7 @@ from fairtrial.arena.model.problem import CodeProblem
 from fairtrial.arena.model.timings import Estimate, Measurement
 from fairtrial.arena.model.verdicts import Rejection, Verdict
 from fairtrial.arena.slots.threads import NoRoomError
+from fairtrial.arena.timing.bench import Bench
 from fairtrial.arena.timing.decision import (
     DecisionRules,
     OnTotals,
@@ -82,7 +83,7 @@ class TimingPhase:
     async def _time(
         self, entries: Mapping[str, Changes], watcher: Watcher, on_totals: OnTotals
     ) -> dict[str, Measurement | Rejection]:
-        rules = timing_rules(self.problem, self.max_regression)
+        rules = timing_rules(self.problem, self.max_regression, self.timer)
         if self.timing == "race":
             return await race(self.timer, entries, rules, watcher=watcher, on_totals=on_totals)
         alone = replace(rules, alpha=sequential.alpha_share(rules.alpha, max(len(entries), 1)))
@@ -142,7 +143,7 @@ async def time_candidate(
     Returns a rejection if the candidate failed while it was timed. Raises `NoRoomError` if the disk
     is full: no other candidate could be timed either.
     """
-    rules = timing_rules(arena.problem)
+    rules = timing_rules(arena.problem, timer=timer)
     result = await measure(
         timer,
         name,
@@ -165,12 +166,18 @@ def with_vetoes(
     return replace(result, adopt=False, vetoes=(*vetoes, *result.vetoes))
 
 
-def timing_rules(problem: CodeProblem, max_regression: float = 0.0) -> DecisionRules:
-    """Return a problem's decision rules; the budget is `budget_s` for each benchmark."""
+def timing_rules(
+    problem: CodeProblem, max_regression: float = 0.0, timer: Timer | None = None
+) -> DecisionRules:
+    """Return a problem's decision rules; the budget is `budget_s` for each benchmark.
+
+    timer: a bench knows how many benchmarks there are, those of suites counted one by one
+    """
+    count = len(timer.benchmarks) if isinstance(timer, Bench) else 0
     return DecisionRules(
         problem.alpha,
         problem.min_effect,
-        problem.timing_budget_s,
+        max(problem.timing_budget_s, count * problem.budget_s),
         {benchmark.name: benchmark.max_startup_ratio for benchmark in problem.bench},
         max_regression,
     )

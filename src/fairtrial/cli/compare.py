@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import click
 
@@ -12,9 +15,23 @@ from fairtrial.arena import (
     TimingFiles,
     compare_candidates,
     read_problem,
+    suites,
 )
 from fairtrial.cli.audit_text import audit_option, summarize_audit
-from fairtrial.cli.compare_arguments import USAGE, CommandAfterDashes, split_arguments
+from fairtrial.cli.compare_arguments import (
+    USAGE,
+    CommandAfterDashes,
+    names_suite,
+    split_arguments,
+    words_after_dashes,
+)
+from fairtrial.cli.compare_commands import (
+    CommandChoice,
+    command_options,
+    compare_by_command,
+    describe_clocks,
+    print_files,
+)
 from fairtrial.cli.gate_options import GateOptions, gate_as_dict, gate_exit_code, gate_options
 from fairtrial.cli.interrupts import run_interruptible
 from fairtrial.cli.output import (
@@ -33,7 +50,13 @@ from fairtrial.cli.problem_commands import (
     unsandboxed_option,
 )
 from fairtrial.cli.table import cut_cell
-from fairtrial.cli.timing_files import instructions_option, save_timings, timing_options
+from fairtrial.cli.timing_files import (
+    instructions_option,
+    pytest_json_option,
+    save_pytest_json,
+    save_timings,
+    timing_options,
+)
 from fairtrial.cli.timing_text import LONGEST_NAME, remark_lines
 from fairtrial.cli.verdict_text import print_verdicts, shown_name
 from fairtrial.core import LabError, Mistake, StudyError
@@ -42,7 +65,9 @@ from fairtrial.core import LabError, Mistake, StudyError
 @click.command(
     name="compare",
     cls=CommandAfterDashes,
-    epilog="Example: fairtrial compare main my-branch problem.yaml",
+    epilog="Examples: fairtrial compare main my-branch problem.yaml; "
+    "fairtrial compare main . -- python -m shop --version; "
+    "fairtrial compare --command 'sort a' --command 'sort -S1G a'",
     short_help="Time one version against another.",
 )
 @click.argument("words", nargs=-1, metavar="A B PROBLEM")
@@ -50,8 +75,10 @@ from fairtrial.core import LabError, Mistake, StudyError
 @json_option
 @unsandboxed_option("candidates")
 @timing_options
+@pytest_json_option
 @instructions_option
 @audit_option
+@command_options
 @gate_options
 def command(
     words: tuple[str, ...],
@@ -61,7 +88,9 @@ def command(
     timing_files: TimingFiles,
     instructions: bool,
     no_audit: bool,
+    choice: CommandChoice,
     gate_choice: GateOptions,
+    pytest_json: Path | None,
 ) -> int:
     """Time version B against version A: how many times as fast is B?
 
@@ -70,16 +99,13 @@ def command(
     with the merge base of both. If A is a revision, it is the base: B must do what A does. Both are
     checked first.
 
+    Without a problem, the words after -- are a command that is timed in both revisions, and
+    commands given by --command are timed against the first of them, in the present folder: wall
+    time, CPU time and peak memory.
+
     Exit code 0 means that both were judged, whatever the verdict is; 7, that B fails what --fail-on
     names.
     """
-    given = split_arguments(words)
-    if given.problem is None:
-        message = "there is no problem, which says what is checked and timed"
-        raise StudyError(Mistake((), message, f"write {USAGE}"))
-    loaded, warnings = read_problem(given.problem)
-    timing_files.check(instructions=instructions)
-    warn(warnings)
     settings = ArenaSettings(
         unsandboxed=unsandboxed,
         instructions=instructions,
@@ -88,21 +114,60 @@ def command(
         max_regression=gate_choice.max_regression,
         emit=choose_emit(as_json=as_json),
     )
+    if choice.lines or words_after_dashes():
+        timing_files.check(instructions=instructions)
+        comparisons = compare_by_command(choice, words, words_after_dashes(), settings)
+        save_pytest_json(pytest_json, comparisons)
+        return _report(comparisons, timing_files, gate_choice, choice.min_effect, as_json=as_json)
+    choice.refuse_without_command()
+    if len(words) == 2 and all(suites.is_pytest_json(Path(word)) for word in words):
+        print_files(words, as_json=as_json)
+        return 0
+    given = split_arguments(words)
+    if given.problem is None:
+        message = "there is no problem, which says what is checked and timed"
+        raise StudyError(Mistake((), message, f"write {USAGE}"))
+    is_suite = names_suite(words)
+    loaded, warnings = (
+        (suites.suite_problem(words[-1]), []) if is_suite else read_problem(given.problem)
+    )
+    settings = replace(settings, audit=settings.audit and not is_suite)
+    timing_files.check(instructions=instructions)
+    warn(warnings)
+    loaded = loaded if choice.budget_s is None else replace(loaded, budget_s=choice.budget_s)
     with errors_name(given.problem):
         work = partial(compare_candidates, loaded, *given.versions, settings=settings)
         comparison = run_interruptible(work)
-    if comparison.measurement is not None:
-        measured = {
-            f"{comparison.second.name} against {comparison.first.name}": comparison.measurement
-        }
-        save_timings(timing_files, measured, loaded.min_effect)
-    sides = (comparison.first, comparison.second)
-    judged = [comparison.judged, *(side for side in sides[:1] if side.rejection)]
-    gated = gate_choice.judge(judged, loaded.min_effect)
+    save_pytest_json(pytest_json, [comparison])
+    return _report([comparison], timing_files, gate_choice, loaded.min_effect, as_json=as_json)
+
+
+def _report(
+    comparisons: Sequence[Comparison],
+    timing_files: TimingFiles,
+    gate_choice: GateOptions,
+    min_effect: float,
+    *,
+    as_json: bool,
+) -> int:
+    """Print comparisons, write the files that were asked for, and return the exit code."""
+    measured = {
+        f"{comparison.second.name} against {comparison.first.name}": comparison.measurement
+        for comparison in comparisons
+        if comparison.measurement is not None
+    }
+    if measured:
+        save_timings(timing_files, measured, min_effect)
+    sides = [side for comparison in comparisons for side in (comparison.first, comparison.second)]
+    rejected = [comparison.first for comparison in comparisons if comparison.first.rejection]
+    gated = gate_choice.judge([*(item.judged for item in comparisons), *rejected[:1]], min_effect)
     if as_json:
-        print_json({**comparison.as_dict(), **gate_as_dict(gated)})
+        documents = [comparison.as_dict() for comparison in comparisons]
+        document = documents[0] if len(documents) == 1 else {"comparisons": documents}
+        print_json({**document, **gate_as_dict(gated)})
     else:
-        print_comparison(comparison)
+        for comparison in comparisons:
+            print_comparison(comparison)
     gate_choice.show(gated, as_json=as_json)
     if any(side.is_unjudged for side in sides):
         if as_json:
@@ -127,6 +192,9 @@ def print_comparison(comparison: Comparison) -> None:
         click.echo(style(f"{names[0]} against {names[1]}: {verdict}", bold=True))
         for line in remark_lines(measured, cut_cell(names[1], LONGEST_NAME)):
             click.echo(line)
+        if comparison.is_of_commands:
+            for text in describe_clocks(measured):
+                print_wrapped(text, "  ", "    ")
     for text in summarize_audit(comparison.adequacy):
         print_wrapped(text)
     print_notes(comparison.notes)

@@ -9,10 +9,14 @@ from typing import Any
 
 import click
 
+from fairtrial.arena import suites
 from fairtrial.core import Mistake, StudyError
 
 PROBLEM_SUFFIXES = (".yaml", ".yml", ".json")
-USAGE = "compare A B PROBLEM, compare A..B PROBLEM or compare A B -- COMMAND"
+USAGE = (
+    "compare A B PROBLEM, compare A..B PROBLEM, compare A B SUITE, compare A B -- COMMAND or "
+    "compare --command A --command B"
+)
 _SEPARATOR, _WORDS = "--", "fairtrial.command_words"
 
 
@@ -54,12 +58,23 @@ def split_arguments(words: Sequence[str]) -> ComparedVersions:
     for index in (-1, 0):
         if versions and problem is None and _is_problem(versions[index]):
             problem = Path(versions.pop(index))
+    if problem is None and names_suite(words):
+        problem = Path(versions.pop())
     is_range = len(versions) == 1 and ".." in versions[0]
     if len(versions) != 2 and not is_range:
+        if len(words) == 3:
+            message = f"{words[-1]} is no problem file, and no suite of benchmarks is there"
+            raise StudyError(Mistake((), message, f"write {USAGE}"))
         what = "two versions and a problem"
         given = " ".join(words) or "nothing"
         raise StudyError(Mistake((), f"expected {what}, got {given}", f"write {USAGE}"))
     return ComparedVersions(tuple(versions), problem)
+
+
+def names_suite(words: Sequence[str]) -> bool:
+    """Return whether the last argument is a suite of benchmarks, and not a version."""
+    has_versions = len(words) == 3 or (len(words) == 2 and ".." in words[0])
+    return has_versions and suites.is_suite(words[-1])
 
 
 def _is_problem(word: str) -> bool:

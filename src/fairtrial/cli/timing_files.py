@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import click
 
-from fairtrial.arena import Measurement, TimingFiles
+from fairtrial.arena import Comparison, Measurement, TimingFiles, suites
 from fairtrial.cli.output import note, shown_path
 
 
@@ -57,3 +57,28 @@ def save_timings(
             note(f"the intervals are in {shown_path(files.plot)}")
         else:
             note("nothing was timed: there are no intervals to draw")
+
+
+def pytest_json_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the option ``--pytest-benchmark-json`` to a command."""
+    option = click.option(
+        "--pytest-benchmark-json",
+        "pytest_json",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="Write the second version's figures as pytest-benchmark does.",
+    )
+    return option(command)
+
+
+def save_pytest_json(path: Path | None, comparisons: Sequence[Comparison]) -> None:
+    """Write the figures of comparisons as pytest-benchmark's JSON, if that was asked for."""
+    if path is None:
+        return
+    measured = {
+        comparison.second.name: comparison.measurement
+        for comparison in comparisons
+        if comparison.measurement is not None
+    }
+    number = suites.write_pytest_json(path, measured)
+    note(f"the figures of {number} benchmarks are in {shown_path(path)}")

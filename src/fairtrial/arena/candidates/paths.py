@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import PurePosixPath
 
 from fairtrial.arena.candidates.pathspecs import Pathspecs
 from fairtrial.arena.candidates.protection import (
@@ -40,7 +41,8 @@ class PathRules:
     cwd: the project's folder; diffs may be relative to it
     import_roots: folders that imports start from, where no new module may shadow one of `modules`
     modules: names of modules that checks may import
-    fixed: files that may never be changed: input generators, recorded calls
+    fixed: files and folders that may never be changed: input generators, recorded calls, suites of
+        benchmarks
     tests: further files that hold tests, whatever their names
     is_strict: whether revisions must follow the rules, too, instead of being cut down to them
     """
@@ -82,7 +84,7 @@ class PathRules:
             # Commands start in the project's folder, and `python -m` imports from there.
             tuple(dict.fromkeys((*(usual if roots is None else roots), ".", problem.cwd))),
             tests=tests,
-            fixed=frozenset(problem.checks_files),
+            fixed=frozenset((*problem.checks_files, *problem.suite_paths)) - {"."},
             is_strict=is_strict,
         )
 
@@ -93,9 +95,9 @@ class PathRules:
 
         base: paths of the base's files and folders
         """
-        shown = show_path(path)
-        if path in self.fixed:
-            return f"{shown} is what the checks take their inputs or results from"
+        shown, parents = show_path(path), PurePosixPath(path).parents
+        if path in self.fixed or any(str(folder) in self.fixed for folder in parents):
+            return f"{shown} is what checks or benchmarks take their inputs or results from"
         if not self._editable.match(path):
             return f"{shown} is not among the editable files ({self._editable})"
         why = HOLDS_TESTS if path in self.tests else get_protection(path)

@@ -49,6 +49,8 @@ def measured_as_dict(measured: Measurement | None) -> dict[str, Any]:
                 "sample_s": timing.sample_s,
                 "round_noise": timing.round_noise,
                 "timed_share": timing.timed_share,
+                "memory": timing.memory and timing.memory.as_dict(),
+                "cpu": timing.cpu and timing.cpu.as_dict(),
             }
             for timing in measured.timings
         ],

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
+from fairtrial.arena.model.memory import PEAK_MEMORY, TIME
 from fairtrial.arena.model.problem_syntax import (
     command_mistakes,
     file_function_mistakes,
@@ -181,6 +182,9 @@ class Benchmark(Record):
     trust: for a call: whether the process that is timed is believed when it says that it begins and
         ends a batch of calls (`some`), or only the first byte of inputs and the last byte of
         results start and stop the clock (`none`)
+    suite: benchmarks that were written for pytest-benchmark or asv: a file, `FILE::NAME` (a test, a
+        function, a class, or `Class.method`), or a folder
+    measure: what is judged: `time`, or `time` and `peak_memory`
     """
 
     name: str
@@ -190,11 +194,23 @@ class Benchmark(Record):
     cores: int = 1
     max_startup_ratio: float = MAX_STARTUP_RATIO
     trust: Literal["some", "none"] = "some"
+    suite: str = ""
+    measure: tuple[Literal["time", "peak_memory"], ...] = ("time",)
 
     @property
     def command_text(self) -> str:
         """The command as people write it, without the placeholder for Python."""
         return spell_command(self.command)
+
+    @property
+    def subject(self) -> str:
+        """What is timed, for people: a function, a benchmark of a suite, or a command."""
+        return self.call or self.suite or self.command_text
+
+    @property
+    def measures_memory(self) -> bool:
+        """Whether peak memory is judged, too."""
+        return PEAK_MEMORY in self.measure
 
     @classmethod
     def _older_form(
@@ -208,9 +224,13 @@ class Benchmark(Record):
             yield Mistake(
                 ("call",), "can't be combined with `command`", "split it into two benchmarks"
             )
-        elif not self.call and not self.command:
-            yield Mistake((), "needs `call` or `command`")
+        elif not self.call and not self.command and not self.suite:
+            yield Mistake((), "needs `call`, `command` or `suite`")
         yield from command_mistakes(self.command, ("command",))
+        if TIME not in self.measure:
+            yield Mistake(("measure",), "must name `time`: a benchmark is always timed")
+        if self.suite:
+            yield from self._suite_mistakes()
         if self.call:
             yield from syntax_checks.function_mistakes(self.call, ("call",))
             if not self.inputs:
@@ -226,6 +246,13 @@ class Benchmark(Record):
         if not self.max_startup_ratio >= 1:
             mistake = f"must be 1 or more, got {self.max_startup_ratio:g}"
             yield Mistake(("max_startup_ratio",), mistake)
+
+    def _suite_mistakes(self) -> Iterator[Mistake]:
+        for name in ("call", "command", "inputs"):
+            if getattr(self, name):
+                hint = "the suite says what is called, and with what"
+                yield Mistake(("suite",), f"can't be combined with `{name}`", hint)
+        yield from path_mistakes(self.suite.partition("::")[0], ("suite",))
 
     def _file_mistakes(self) -> Iterator[Mistake]:
         uses_files = any(INPUTS_FOLDER in word for word in self.command)
@@ -324,9 +351,17 @@ class CodeProblem(Record):
 
     @property
     def named_files(self) -> tuple[str, ...]:
-        """The files that its checks and benchmarks name; they belong to it, not to the base."""
+        """The files and folders that its checks and benchmarks name: they belong to it, not to the
+        base.
+        """
         makers = (benchmark.inputs.partition(":")[0] for benchmark in self.bench)
-        return tuple(dict.fromkeys((*self.checks_files, *filter(None, makers))))
+        return tuple(dict.fromkeys((*self.checks_files, *filter(None, makers), *self.suite_paths)))
+
+    @property
+    def suite_paths(self) -> tuple[str, ...]:
+        """The files and folders with suites of benchmarks."""
+        paths = (benchmark.suite.partition("::")[0] for benchmark in self.bench)
+        return tuple(dict.fromkeys(filter(None, paths)))
 
     def identity(self) -> dict[str, Any]:
         """Return the problem as the plain data that its fingerprints are made of.
@@ -405,7 +440,12 @@ _LATER_FIELDS: Mapping[str, Mapping[str, Any]] = {
         "aliasing": "strict",
         "process_state": "strict",
     },
-    "bench": {"max_startup_ratio": MAX_STARTUP_RATIO, "trust": "some"},
+    "bench": {
+        "max_startup_ratio": MAX_STARTUP_RATIO,
+        "trust": "some",
+        "suite": "",
+        "measure": [TIME],
+    },
 }
 
 
@@ -453,7 +493,8 @@ def resolve_paths(problem: CodeProblem, top: Path) -> CodeProblem:
             for check in problem.check
         ),
         bench=tuple(
-            replace(benchmark, inputs=rebase(benchmark.inputs)) for benchmark in problem.bench
+            replace(benchmark, inputs=rebase(benchmark.inputs), suite=rebase(benchmark.suite))
+            for benchmark in problem.bench
         ),
     )
 

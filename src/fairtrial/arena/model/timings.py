@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from fairtrial.arena.model.figures import percent_text, seconds_text
+from fairtrial.arena.model.memory import MemoryResult
 from fairtrial.arena.model.verdicts import Rejection, Verdict
 
 Arm = Literal["base", "candidate"]
@@ -96,6 +97,7 @@ class Session:
     rejection: what the candidate did wrong, if that ended the session without a result
     loaded: files that the candidate's worker imported, by their paths inside the sandbox
     slow_inputs: inputs on which the candidate was slowest relative to the base, the slowest first
+    judged_mb: peak memory of each arm, if the benchmark measures it
     """
 
     benchmark: str
@@ -111,6 +113,7 @@ class Session:
     loaded: frozenset[str] = field(default=frozenset(), repr=False)
     slow_inputs: tuple[SlowInput, ...] = ()
     others_s: Pair | None = None
+    judged_mb: Pair | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +220,8 @@ class Timing:
     round_noise: what the logarithms of the ratios of rounds vary by within a session: a standard
         deviation, by the quartiles; None with fewer than four rounds
     timed_share: the share of the sessions' time that was spent in samples
+    memory: the result of peak memory, if the benchmark measures it
+    cpu: the speed-up by CPU time with its interval; None if it isn't known
     """
 
     benchmark: str
@@ -241,6 +246,8 @@ class Timing:
     sample_s: float = 0.0
     round_noise: float | None = None
     timed_share: float | None = None
+    memory: MemoryResult | None = None
+    cpu: Estimate | None = None
 
     @property
     def base_text(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ THE_TREE = "."
 _HEAD = "HEAD"
 _SUBMODULE = b"160000"
 _SHOWN_CHARS = 12
+_NOT_KEPT = {".git", "__pycache__", ".venv", "venv"}
 _HINT = "a revision is a branch, a tag, a commit or a stash; see `git log --all`, `git stash list`"
 
 
@@ -102,7 +103,7 @@ async def commit_revision(
     """Copy the tree of a revision into a private repository, as its only commit.
 
     repo: the private repository, an empty bare one
-    kept: paths of files that are taken from the disk instead, where they exist there
+    kept: paths of files and folders that are taken from the disk instead, where they exist there
 
     Returns notes for people. Raises `StudyError` if the revision can't be read.
     """
@@ -151,7 +152,7 @@ async def _drop_submodules(repo: Path, index: Path) -> list[str]:
 
 async def _keep_files(top: Path, kept: Sequence[str], repo: Path, index: Path) -> None:
     """Put files on disk into an index, in place of the revision's."""
-    paths = [path for path in dict.fromkeys(kept) if (top / path).is_file()]
+    paths = [path for name in dict.fromkeys(kept) for path in _list_files(top, name)]
     if not paths:
         return
     files = "".join(f"{(top / path).resolve()}\n" for path in paths)
@@ -168,6 +169,18 @@ async def _keep_files(top: Path, kept: Sequence[str], repo: Path, index: Path) -
         index=index,
         stdin=b"".join(lines),
     )
+
+
+def _list_files(top: Path, name: str) -> Iterator[str]:
+    """Yield a file, or the files in a folder, by their paths below `top`."""
+    path = top / name
+    if path.is_file():
+        yield name
+    elif path.is_dir():
+        for parent, folders, files in os.walk(path):
+            folders[:] = sorted(folder for folder in folders if folder not in _NOT_KEPT)
+            own = (Path(parent, file) for file in sorted(files))
+            yield from (str(file.relative_to(top)) for file in own if not file.is_symlink())
 
 
 async def _user_git(repository: Repository, *arguments: str) -> bytes:

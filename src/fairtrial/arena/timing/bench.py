@@ -22,6 +22,7 @@ from fairtrial.arena.model.verdicts import Rejection
 from fairtrial.arena.resources import ArenaResources
 from fairtrial.arena.slots.pool import WorktreeSlot
 from fairtrial.arena.stage import Stage
+from fairtrial.arena.timing.benchmark_suites import prepare_suite
 from fairtrial.arena.timing.candidate_staging import stage_candidate
 from fairtrial.arena.timing.command_benchmark import ProcessBenchmark, prepare_command_benchmark
 from fairtrial.arena.timing.function_benchmark import FunctionBenchmark, prepare_function_benchmark
@@ -330,6 +331,10 @@ async def _prepare_benchmarks(
     for benchmark in problem.bench:
         cores = choose_cores(benchmark.cores)
         own = replace(setup, cores=cores)
+        if benchmark.suite:
+            suite = await prepare_suite(benchmark, own, budget_s=budget_s)
+            prepared += [PinnedBenchmark(unit, cores) for unit in suite]
+            continue
         ready = await _prepare_one(benchmark, own, suppliers, budget_s)
         if isinstance(ready, FunctionBenchmark):
             ready = _compare_like_check(ready, checks)

@@ -95,6 +95,7 @@ class Pace:
     lasted_s: how long the calibration took
     start_s: how long it takes until a worker has started
     sample: the length of samples that was found to be best; None if none was tried
+    most_calls: how many calls a turn may have
     """
 
     call_s: float
@@ -107,6 +108,7 @@ class Pace:
     lasted_s: float = 0.0
     start_s: float = 0.0
     sample: SampleChoice | None = None
+    most_calls: int = MOST_CALLS
 
     def with_start(self, start_s: float) -> Pace:
         """Return this pace with another `start_s`."""
@@ -199,7 +201,9 @@ def calibrate(
     _turn(channel, first)  # the first call is not representative
     outcome = read_line(_ask(channel, b"V").payload.split(b"\n")[0])
     empty_s = min(_turn(channel, ()).wall_s for _ in range(5))
-    calls, most = 1, MOST_CALLS
+    told = report.get("most_calls")
+    allowed = min(told, MOST_CALLS) if isinstance(told, int) and told > 0 else MOST_CALLS
+    calls, most = 1, allowed
     while True:
         turns: list[Turn] = []
         while len(turns) < SHORT_TURNS:
@@ -212,14 +216,14 @@ def calibrate(
         # Empty turns that took longer than half of this one were disturbed by other programs.
         call_s = max((turn.wall_s - min(empty_s, turn.wall_s / 2)) / calls, 1e-9)
         turn_s = turn.around_s / calls
-        most = max(1, min(MOST_CALLS, MOST_BYTES * calls // sum(map(len, inputs))))
+        most = max(1, min(allowed, MOST_BYTES * calls // sum(map(len, inputs))))
         is_long = calls * call_s >= LONG_ENOUGH_S / 2 or turn.around_s > MOST_AROUND_S
         if is_long or calls >= most:
             break
         calls = min(most, max(2 * calls, int(LONG_ENOUGH_S / call_s / 2)))
     size = sum(map(len, inputs)) / len(inputs)
     files = tuple(map(str, report["files"]))
-    tried = _try_samples(channel, more, call_s, turn_s, size)
+    tried = _try_samples(channel, more, call_s, turn_s, size, allowed)
     lasted_s += sum(turn.lasted_s for turns in tried.values() for turn in turns)
     for calls, turns in tried.items():  # some of so many turns were not disturbed
         wall_s = median(sorted(turn.wall_s for turn in turns)[: len(turns) // 3])
@@ -235,6 +239,7 @@ def calibrate(
         files,
         lasted_s,
         sample=sample,
+        most_calls=allowed,
     )
 
 
@@ -244,12 +249,13 @@ def _try_samples(
     call_s: float,
     turn_s: float,
     size: float,
+    allowed: int,
 ) -> dict[int, list[Turn]]:
     """Take successive turns of each length; return them by their number of calls.
 
     Lengths that would take too long, or whose inputs are too large, are left out.
     """
-    lengths = sorted({max(1, round(sample_s / call_s)) for sample_s in TRIED_S})
+    lengths = sorted({min(max(1, round(sample_s / call_s)), allowed) for sample_s in TRIED_S})
     tried: dict[int, list[Turn]] = {}
     for calls in lengths:
         count = TRIED_TURNS * calls
@@ -293,7 +299,7 @@ def choose_schedule(pace: Pace, job: bytes, budget_s: float) -> Schedule | None:
     average out, with what sessions differ by anyway, and with the cost of two starts.
     """
     sample_s = pace.sample.seconds if pace.sample else SAMPLE_S
-    calls = max(1, min(MOST_CALLS, round(sample_s / pace.call_s)))
+    calls = max(1, min(pace.most_calls, round(sample_s / pace.call_s)))
     if calls > 1 and pace.turn_s > MOST_PREPARING * pace.call_s:
         longest_s = MOST_PREPARING * sample_s
         calls = max(1, min(calls, int(longest_s / pace.turn_s)))

@@ -80,6 +80,7 @@ class ProcessBenchmark:
     base_notes: remarks for people on the base
     later_notes: remarks that were added while candidates were timed
     files: makes new input files for each pair, if the benchmark has some
+    measures_memory: whether peak memory is judged, too
     """
 
     name: str
@@ -88,6 +89,7 @@ class ProcessBenchmark:
     base_notes: tuple[str, ...] = ()
     later_notes: list[str] = field(default_factory=list)
     files: InputFiles | None = None
+    measures_memory: bool = False
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -119,6 +121,7 @@ class ProcessBenchmark:
         rejection = await self.subject.find_fault(candidate)
         if rejection is None:
             rejection = await self._compare(setup, env, base, candidate)
+        peaks = Pair(base.done.peak_rss_mb, candidate.done.peak_rss_mb)
         return Session(
             benchmark=self.name,
             number=number,
@@ -127,7 +130,8 @@ class ProcessBenchmark:
                 for position, arm in enumerate(arms)
             ),
             seconds=time.monotonic() - began,
-            peak_rss_mb=Pair(base.done.peak_rss_mb, candidate.done.peak_rss_mb),
+            peak_rss_mb=peaks,
+            judged_mb=peaks if self.measures_memory else None,
             rejection=rejection and self._with_benchmark(rejection),
         )
 
@@ -279,12 +283,13 @@ async def prepare_command_benchmark(
     subject = CommandSubject(benchmark.name, benchmark.command, timeout_s)
     if files is None:
         prepared = await _prepare(subject, setup, budget_s)
-        return replace(prepared, base_notes=(*prepared.base_notes, describe_same_input(benchmark)))
+        notes = (*prepared.base_notes, describe_same_input(benchmark))
+        return replace(prepared, base_notes=notes, measures_memory=benchmark.measures_memory)
     async with files.write(
         f"{setup.seed}/{benchmark.name}/before", setup.base.slot.parent
     ) as folder:
         prepared = await _prepare(replace(subject, folder=folder), setup, budget_s)
-    return replace(prepared, files=files)
+    return replace(prepared, files=files, measures_memory=benchmark.measures_memory)
 
 
 def describe_same_input(benchmark: Benchmark) -> str:

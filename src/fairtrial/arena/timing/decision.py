@@ -12,6 +12,7 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from fairtrial.arena.model.candidates import Changes
+from fairtrial.arena.model.memory import MemoryVerdict
 from fairtrial.arena.model.timings import Estimate, Measurement
 from fairtrial.arena.model.verdicts import Reason, Rejection, Verdict
 from fairtrial.arena.slots.threads import NoRoomError, as_lab_error
@@ -166,7 +167,8 @@ async def measure(
             replicate_statistics(record.replicates), alpha=rules.alpha, min_effect=rules.min_effect
         )
         is_spent = len(record.replicates) < goal or record.charged_s >= rules.budget_s
-        if is_spent or (rules.is_decided(state) and not _find_contradictions(so_far)):
+        is_open = _find_contradictions(so_far) or not _is_memory_decided(so_far)
+        if is_spent or (rules.is_decided(state) and not is_open):
             break
     measured = record.summarize(rules, rules.alpha, *_budget_notes(record, rules))
     assert measured is not None
@@ -350,6 +352,13 @@ def _find_contradictions(measured: Measurement | None) -> list[Contradiction]:
         for timing in measured.timings
         for contradiction in find_contradictions(timing, measured.verdict)
     ]
+
+
+def _is_memory_decided(measured: Measurement | None) -> bool:
+    """Return whether nothing is left to decide about the memory of benchmarks that measure it."""
+    timings = measured.timings if measured is not None else ()
+    results = [timing.memory for timing in timings if timing.memory is not None]
+    return all(result.verdict != MemoryVerdict.INCONCLUSIVE for result in results)
 
 
 def _lasting_vetoes(measured: Measurement) -> tuple[str, ...]:

@@ -37,7 +37,8 @@ from fairtrial.arena.timing.calibration import (
     find_pace,
 )
 from fairtrial.arena.timing.hidden_work import count_hidden, count_others
-from fairtrial.arena.timing.inputs import SAME_INPUTS, InputSupplier, read_input
+from fairtrial.arena.timing.inputs import SAME_INPUTS, InputSupplier, MakesInputs, read_input
+from fairtrial.arena.timing.memory import PeakMeter, pair_peaks
 from fairtrial.arena.timing.prepared_benchmark import TimingSetup
 from fairtrial.arena.timing.session import Schedule, SessionTurns, take_turns
 from fairtrial.arena.timing.slow_inputs import find_slow_inputs
@@ -51,6 +52,8 @@ SLOWEST = 100.0
 """How many times as long as the base a candidate may take before it is stopped."""
 LEAST_TIMEOUT_S = 10.0
 CALIBRATION = "calibration"
+CALIBRATION_SEED = 1
+"""The hash seed of the process that is calibrated."""
 T = TypeVar("T")
 MOST_JUDGED = 1_000
 """How many results of a session an accept function judges, drawn by chance."""
@@ -74,7 +77,7 @@ class FunctionBenchmark:
 
     benchmark: Benchmark
     check: Check
-    supplier: InputSupplier
+    supplier: MakesInputs
     schedule: Schedule
     pace: Pace
     compares: bool
@@ -87,6 +90,11 @@ class FunctionBenchmark:
     def name(self) -> str:
         """The benchmark's name."""
         return self.benchmark.name
+
+    @property
+    def path_tail(self) -> tuple[Path, ...]:
+        """Folders that its workers search last for imports."""
+        return (HARNESS / "plugin",) if self.benchmark.suite else ()
 
     @property
     def session_s(self) -> float:
@@ -103,10 +111,14 @@ class FunctionBenchmark:
         unequal: dict[int, bytes] = {}
         coming: Future[list[bytes]] = Future()
 
+        meters: dict[Arm, PeakMeter] = {}
+
         def work(channels: Mapping[Arm, WorkerChannel]) -> SessionTurns:
             inputs = coming.result()
             differ = partial(self.differs, inputs, unequal, make_rules(self.check))
-            return take_turns(channels, self.schedule, inputs, rng, differ)
+            if self.benchmark.measures_memory:
+                meters.update({arm: PeakMeter(channels[arm].pid) for arm in channels})
+            return take_turns(channels, self.schedule, inputs, rng, differ, meters)
 
         stages: dict[Arm, Stage] = {"base": setup.base, "candidate": setup.candidate}
         try:
@@ -135,9 +147,14 @@ class FunctionBenchmark:
             others_s=count_others(turns, done, self.benchmark.cores) if turns else None,
             materializing=turns.going_through if turns else None,
             peak_rss_mb=Pair(*peaks) if all(peaks) else None,
+            judged_mb=pair_peaks(meters),
             rejection=rejection,
             loaded=frozenset(turns.files["candidate"]) if turns else frozenset(),
-            slow_inputs=find_slow_inputs(turns.samples, inputs, number) if turns else (),
+            slow_inputs=(
+                find_slow_inputs(turns.samples, inputs, number)
+                if turns and not self.benchmark.suite  # whose calls are all alike
+                else ()
+            ),
         )
 
     async def _make_inputs(self, seed: str, coming: Future[list[bytes]]) -> None:
@@ -158,10 +175,13 @@ class FunctionBenchmark:
         base: bytes,
         candidate: bytes,
     ) -> bool:
-        """Return whether two outcomes differ; results for an accept function go to `unequal`."""
-        if not self.compares:
-            return False
+        """Return whether two outcomes differ; results for an accept function go to `unequal`.
+
+        Whether a call raises counts even if results can't be compared.
+        """
         expected, actual = read_line(base), read_outcome(candidate, base)
+        if not self.compares:
+            return ("raised" in expected) != ("raised" in actual)
         case = read_input(inputs[index])
         if self.acceptor is not None and "result" in expected and "result" in actual:
             unequal[index] = candidate
@@ -184,11 +204,11 @@ class FunctionBenchmark:
         for reason, item in zip(await acceptor.judge(results), results, strict=True):
             if reason:
                 message = (
-                    f"{self.name}: while it was timed, {self.benchmark.call} gave "
+                    f"{self.name}: while it was timed, {self.benchmark.subject} gave "
                     f"{render(item.result)}, which {self.check.accept} doesn't accept: {reason}"
                 )
-                called = f"called as {render_call(self.benchmark.call, item.case)}"
-                failed = Failure(f"bench[{self.name}]", self.benchmark.call, called)
+                called = f"called as {render_call(self.benchmark.subject, item.case)}"
+                failed = Failure(f"bench[{self.name}]", self.benchmark.subject, called)
                 return Rejection(Reason.DIFFERENT, message, (failed,))
         return None
 
@@ -221,11 +241,11 @@ class FunctionBenchmark:
         differences = compare_outcomes(*outcomes, case, make_rules(self.check))
         first = differences.first[0]
         message = (
-            f"{self.name}: while it was timed, {self.benchmark.call} gave something else than "
+            f"{self.name}: while it was timed, {self.benchmark.subject} gave something else than "
             f"the base: {first.where} should be {first.expected}, is {first.actual}"
         )
-        called = f"called as {render_call(self.benchmark.call, case)}"
-        failed = Failure(f"bench[{self.name}]", self.benchmark.call, called, differences.first)
+        called = f"called as {render_call(self.benchmark.subject, case)}"
+        failed = Failure(f"bench[{self.name}]", self.benchmark.subject, called, differences.first)
         return Rejection(Reason.DIFFERENT, message, (failed,))
 
     def _reject_failure(self, outcome: WorkResult[T]) -> Rejection:
@@ -238,7 +258,7 @@ class FunctionBenchmark:
             reason = stop_reason(done) or Reason.CRASH
             what, output = f"{what}; the process {tell_ending(done, command)}", tail_of(done)
         message = f"{self.name}: while it was timed, {what}"
-        failed = Failure(f"bench[{self.name}]", self.benchmark.call, output or what)
+        failed = Failure(f"bench[{self.name}]", self.benchmark.subject, output or what)
         return Rejection(reason, message, (failed,))
 
 
@@ -246,15 +266,23 @@ def _make_worker(
     stage: Stage, channel: int, *, hash_seed: int, setup: TimingSetup, benchmark: FunctionBenchmark
 ) -> Command:
     timeout_s = SLOWEST * benchmark.session_s + LEAST_TIMEOUT_S
-    return worker_command(stage, channel, setup.cores, hash_seed, timeout_s)
+    return worker_command(
+        stage, channel, setup.cores, hash_seed, timeout_s, path_tail=benchmark.path_tail
+    )
 
 
 def worker_command(
-    stage: Stage, channel: int, cores: tuple[int, ...], hash_seed: int, timeout_s: float
+    stage: Stage,
+    channel: int,
+    cores: tuple[int, ...],
+    hash_seed: int,
+    timeout_s: float,
+    path_tail: Sequence[Path] = (),
 ) -> Command:
     """Return the command of a fresh worker on a slot.
 
     channel: the descriptor of the worker's end of its channel
+    path_tail: folders that are searched last for imports
     """
     own = stage.problem.env
     env = {} if "PYTHONHASHSEED" in own else {"PYTHONHASHSEED": str(hash_seed)}
@@ -263,6 +291,7 @@ def worker_command(
         ["{python}", str(HARNESS / "timed_worker.py")],
         timeout_s=timeout_s,
         env=env,
+        path_tail=path_tail,
         line=channel,
         cores=cores,
         output_bytes=OUTPUT_BYTES,
@@ -280,7 +309,7 @@ async def prepare_function_benchmark(
     job = wire.dump_encoded(
         {"function": benchmark.call, "view": check.view, "caps": list(wire.Caps())}
     )
-    measure = partial(_measure_base, benchmark, supplier, setup, job.encode("ascii"), budget_s)
+    measure = partial(measure_base, benchmark, supplier, setup, job.encode("ascii"), budget_s)
     pace = await find_pace(measure, budget_s)
     schedule = choose_schedule(pace, job.encode("ascii"), budget_s)
     if schedule is None:
@@ -308,15 +337,29 @@ async def prepare_function_benchmark(
     )
 
 
-async def _measure_base(
-    benchmark: Benchmark, supplier: InputSupplier, setup: TimingSetup, job: bytes, budget_s: float
+async def measure_base(
+    benchmark: Benchmark,
+    supplier: MakesInputs,
+    setup: TimingSetup,
+    job: bytes,
+    budget_s: float,
+    *,
+    path_tail: Sequence[Path] = (),
 ) -> Pace:
-    """Time the base in a fresh process."""
+    """Time the base in a fresh process.
+
+    job: what its worker loads
+    path_tail: folders that it searches last for imports
+    """
     seed = f"{setup.seed}/{benchmark.name}/{CALIBRATION}"
     inputs = await supplier.make(seed, 1)
     began = time.monotonic()
     make = partial(
-        worker_command, cores=setup.cores, hash_seed=1, timeout_s=max(budget_s, LEAST_TIMEOUT_S)
+        worker_command,
+        cores=setup.cores,
+        hash_seed=CALIBRATION_SEED,
+        timeout_s=max(budget_s, LEAST_TIMEOUT_S),
+        path_tail=path_tail,
     )
     more = _InputRequest(supplier, seed).make
 
@@ -342,7 +385,7 @@ class _InputRequest:
     seed: seeds them
     """
 
-    supplier: InputSupplier
+    supplier: MakesInputs
     seed: str
     _numbers: Iterator[int] = field(default_factory=count)
 
@@ -369,11 +412,14 @@ def _base_error(
     if done is not None and done.ending == Ending.TIMEOUT:
         explanation = explain_timeout(outcome.commands["base"].timeout_s, budget_s)
         return MisfitError(Mistake(("bench", benchmark.name), *explanation))
-    message = f"{benchmark.call} can't be timed on the base: {outcome.failure.why}"
+    message = f"{benchmark.subject} can't be timed on the base: {outcome.failure.why}"
     if done is not None and done.exit_code != 0:
         output = in_one_line(tail_of(done))
         message += f"; the process {tell_ending(done, outcome.commands['base'])}"
         message += f": {output}" if output else ""
+    if benchmark.suite:
+        hint = "leave it out, or run it in your tree with the same Python to see why"
+        return StudyError(Mistake(("bench", benchmark.name, "suite"), message, hint))
     hint = f"{tell_roots(benchmark.call, stage)}, and it must return"
     return StudyError(Mistake(("bench", benchmark.name, "call"), message, hint))
 
@@ -381,7 +427,9 @@ def _base_error(
 def _require_project_files(benchmark: Benchmark, stage: Stage, files: Sequence[str]) -> None:
     """Raise `StudyError` if a function imports nothing that a candidate could change."""
     if not any(Path(file).is_relative_to(stage.seen) for file in files):
-        message = f"{benchmark.call} imports nothing of the project: no candidate could change it"
+        message = (
+            f"{benchmark.subject} imports nothing of the project: no candidate could change it"
+        )
         hint = "see import_roots, and whether an installed copy is found first"
         raise StudyError(Mistake(("bench", benchmark.name, "call"), message, hint))
 

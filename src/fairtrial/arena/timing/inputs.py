@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from fairtrial.arena.checks.exit_text import in_one_line
 from fairtrial.arena.checks.worker_reports import read_line
@@ -35,6 +35,22 @@ _HINT = "a maker is called as make(rng), with a random.Random, and returns (args
 def read_input(data: bytes) -> Mapping[str, Any]:
     """Return the encoded arguments of a call; the supplier, which is trusted, made the input."""
     return wire.unpack_case(data) if data.startswith(wire.PACKED_FIRST) else read_line(data)
+
+
+class MakesInputs(Protocol):
+    """Makes the inputs of a benchmark's calls."""
+
+    async def make(self, seed: str, count: int) -> list[bytes]:
+        """Return `count` inputs (see `read_input`), the same for the same seed."""
+        ...
+
+
+class NoInputs:
+    """The inputs of a benchmark that is called without any of ours."""
+
+    async def make(self, seed: str, count: int) -> list[bytes]:
+        """Return `count` empty inputs."""
+        return [b'{"args": [], "kwargs": {}}'] * count
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,7 +139,9 @@ def _timing_remarks(timing: Timing) -> Iterator[str]:
     outside = timing.outside or 0.0
     if outside >= MUCH_OUTSIDE and TimingTopic.OUTSIDE_WORK not in timing.mentioned:
         yield f"it works longer than the base while not being timed: {percent_text(outside)}"
-    pair = timing.peak_rss_mb
+    if timing.memory is not None:
+        yield timing.memory.text()
+    pair = None if timing.memory is not None else timing.peak_rss_mb
     if pair is not None and not 1 / MORE_MEMORY < pair.growth < MORE_MEMORY:
         yield (
             f"memory: {pair.candidate:.0f} MB while timed, {pair.growth:.2f} times the base's "

@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
+from types import MappingProxyType
 from typing import Protocol
 
 from fairtrial.arena.checks.worker_reports import read_line
@@ -42,6 +43,18 @@ class TurnChannel(Protocol):
 
     def cpu_s(self) -> float | None:
         """Return the CPU time of the worker so far."""
+        ...
+
+
+class Meter(Protocol):
+    """What a session needs to measure something during its first calls."""
+
+    def begin(self) -> None:
+        """Begin, right before a worker's first call."""
+        ...
+
+    def end(self) -> None:
+        """End, right after it."""
         ...
 
 
@@ -130,11 +143,20 @@ class _ArmState:
             raise ArmError(self.arm, f"it can't be loaded: {why}")
         self.files = tuple(file for file in files if isinstance(file, str))
 
-    def take_turn(self, inputs: Sequence[bytes]) -> tuple[WorkerReply, bytes]:
-        """Run one sample: send inputs, call, close; return the timed reply and results' digest."""
+    def take_turn(
+        self, inputs: Sequence[bytes], meter: Meter | None = None
+    ) -> tuple[WorkerReply, bytes]:
+        """Run one sample: send inputs, call, close; return the timed reply and results' digest.
+
+        meter: runs while the calls do
+        """
         idle_s = self._rest()
         ready = self.ask(b"I", wire.join_inputs(inputs))
+        if meter is not None:
+            meter.begin()
         called = self.ask(b"G")
+        if meter is not None:
+            meter.end()
         closed = self.ask(b"C")
         busy_s = self._rest()
         if self.counts_all:
@@ -229,6 +251,7 @@ def take_turns(
     inputs: Sequence[bytes],
     rng: random.Random,
     differ: Differ,
+    meters: Mapping[Arm, Meter] = MappingProxyType({}),
 ) -> SessionTurns:
     """Run a whole session: load, warm up, then rounds in the order ABBA, from a random start.
 
@@ -237,6 +260,7 @@ def take_turns(
 
     inputs: one per call: one for the warm-up, then those of each round
     differ: compares results that are not equal as bytes
+    meters: run during the warm-up, the first call of each worker
 
     Raises `ArmError` if a worker can't go on.
     """
@@ -249,7 +273,7 @@ def take_turns(
         arms[arm].load(schedule.job)
     warm_up, rest = inputs[:1], inputs[1:]
     audited = rng.sample(range(schedule.rounds), min(AUDITED, schedule.rounds))
-    digests = {arm: arms[arm].take_turn(warm_up)[1] for arm in order}
+    digests = {arm: arms[arm].take_turn(warm_up, meters.get(arm))[1] for arm in order}
     differing = _compare(0, arms, warm_up, differ)
     samples = []
     for _ in range(EMPTY_TURNS):  # by both, so that both have the same history

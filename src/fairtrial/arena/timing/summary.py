@@ -8,6 +8,7 @@ from dataclasses import replace
 from statistics import fmean, median, stdev
 from types import MappingProxyType
 
+from fairtrial.arena.model.memory import MemoryVerdict
 from fairtrial.arena.model.problem import MAX_STARTUP_RATIO
 from fairtrial.arena.model.timings import (
     Estimate,
@@ -20,6 +21,7 @@ from fairtrial.arena.model.timings import (
 )
 from fairtrial.arena.model.verdicts import Verdict
 from fairtrial.arena.timing.contradictions import find_contradictions
+from fairtrial.arena.timing.memory import judge_memory
 from fairtrial.arena.timing.outside_work import outside_doubts, outside_share, outside_vetoes
 from fairtrial.arena.timing.startup import (
     pays_after,
@@ -110,7 +112,8 @@ def summarize(
         starting = startup_vetoes(timing, limit)
         contradictions = [item.text for item in find_contradictions(timing, verdict)]
         slower = _slower_vetoes(timing) if len(timings) > 1 else []
-        vetoes += [*slower, *starting, *outside, *contradictions]
+        larger = _larger_vetoes(timing)
+        vetoes += [*slower, *larger, *starting, *outside, *contradictions]
         topics = {
             TimingTopic.STARTUP: starting,
             TimingTopic.OUTSIDE_WORK: outside,
@@ -165,6 +168,8 @@ def _time(sessions: Sequence[Session], alpha: float, min_effect: float, limit: f
         round_noise=round_noise(rounds),
         timed_share=timed_share(sessions),
         mentioned=(TimingTopic.CPU_TIME,) if mentions_cpu_time else (),
+        memory=judge_memory(sessions, alpha=alpha, min_effect=min_effect),
+        cpu=_cpu_estimate(sessions, alpha, min_effect),
     )
 
 
@@ -203,6 +208,14 @@ def _cpu_ratio(sessions: Sequence[Session]) -> float | None:
     ratios = [session_cpu_ratio(session.samples) for session in sessions]
     known = [ratio for ratio in ratios if ratio is not None]
     return math.exp(-fmean(known)) if len(known) == len(sessions) else None
+
+
+def _cpu_estimate(sessions: Sequence[Session], alpha: float, min_effect: float) -> Estimate | None:
+    ratios = [session_cpu_ratio(session.samples) for session in sessions]
+    known = [ratio for ratio in ratios if ratio is not None]
+    if len(known) != len(sessions):
+        return None
+    return _estimate(session_look(known, alpha=alpha, min_effect=min_effect), alpha)
 
 
 def _peak(sessions: Sequence[Session]) -> Pair | None:
@@ -281,3 +294,11 @@ def _slower_vetoes(timing: Timing) -> list[str]:
         return []
     assert timing.estimate is not None
     return [f"{timing.benchmark} got slower: {timing.estimate.ratio_text()}"]
+
+
+def _larger_vetoes(timing: Timing) -> list[str]:
+    """Return the veto of a benchmark that measures memory, and needs more of it."""
+    memory = timing.memory
+    if memory is None or memory.verdict != MemoryVerdict.LARGER:
+        return []
+    return [f"{timing.benchmark} needs more memory: {memory.growth:.3g} times the base's"]

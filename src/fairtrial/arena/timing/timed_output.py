@@ -37,11 +37,11 @@ def reject_output(
     if difference is None:
         return None
     message = (
-        f"{benchmark.name}: while it was timed, {benchmark.call} printed something else than the "
-        f"base: {difference.where} should be {difference.expected.strip()}, is "
+        f"{benchmark.name}: while it was timed, {benchmark.subject} printed something else than "
+        f"the base: {difference.where} should be {difference.expected.strip()}, is "
         f"{difference.actual.strip()}"
     )
-    failed = Failure(f"bench[{benchmark.name}]", benchmark.call, message, (difference,))
+    failed = Failure(f"bench[{benchmark.name}]", benchmark.subject, message, (difference,))
     return Rejection(Reason.DIFFERENT, message, (failed,))
 
 

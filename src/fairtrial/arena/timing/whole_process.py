@@ -18,7 +18,7 @@ from fairtrial.arena.checks.worker_reports import make_rules, read_line
 from fairtrial.arena.model.timings import Arm, TotalCheck, TotalVerdict
 from fairtrial.arena.model.verdicts import Rejection
 from fairtrial.arena.stage import Stage
-from fairtrial.arena.timing.calibration import MOST_BYTES, MOST_CALLS, Pace
+from fairtrial.arena.timing.calibration import MOST_BYTES, Pace
 from fairtrial.arena.timing.function_benchmark import (
     LEAST_TIMEOUT_S,
     SLOWEST,
@@ -172,7 +172,7 @@ async def check_total(
 def _with_long_turns(benchmark: FunctionBenchmark) -> FunctionBenchmark:
     """Return a benchmark with longer turns than those of sessions, for requests take time, too."""
     schedule, pace = benchmark.schedule, benchmark.pace
-    calls = min(MOST_CALLS, int(TURN_S / pace.call_s))
+    calls = min(pace.most_calls, int(TURN_S / pace.call_s))
     return replace(benchmark, schedule=replace(schedule, calls=max(schedule.calls, calls)))
 
 
@@ -229,6 +229,7 @@ async def _run_process(
         cores=setup.cores,
         hash_seed=hash_seed,
         timeout_s=SLOWEST * run_s + LEAST_TIMEOUT_S,
+        path_tail=benchmark.path_tail,
     )
 
     def work(channels: Mapping[Arm, WorkerChannel]) -> ProcessRun:

@@ -47,9 +47,11 @@ class WorkerChannel:
     """A pair of connected sockets: one for this process, one for the worker to inherit.
 
     remote: the descriptor that the worker inherits
+    pid: the worker's process id, once it has started; 0 where the kernel doesn't tell
     """
 
     remote: int = field(init=False)
+    pid: int = field(init=False, default=0)
     _near: socket.socket = field(init=False, repr=False)
     _far: socket.socket | None = field(init=False, repr=False)
     _clock: int | None = None
@@ -99,7 +101,8 @@ class WorkerChannel:
                 socket.SOL_SOCKET,
                 socket.SCM_CREDENTIALS,
             ):
-                self._clock = _cpu_clock(_CREDENTIALS.unpack(content)[0])
+                self.pid = _CREDENTIALS.unpack(content)[0]
+                self._clock = _cpu_clock(self.pid)
         if _PASS_CREDENTIALS is not None:
             self._near.setsockopt(socket.SOL_SOCKET, _PASS_CREDENTIALS, 0)
 

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from fairtrial.arena.model.timings import Arm
-from fairtrial.arena.stage import Stage
 from fairtrial.arena.timing.session import ArmError
 from fairtrial.arena.timing.worker_channel import ChannelError, ChannelTimeoutError, WorkerChannel
 from fairtrial.core import single_cause
@@ -21,6 +20,17 @@ START_S = 60.0
 LEAVE_S = 15.0
 """How long it may take to exit once its channel is shut down."""
 T = TypeVar("T")
+
+
+class RunsCommands(Protocol):
+    """Where worker processes run: a stage, or this machine as it is."""
+
+    async def run(self, command: Command) -> Completed:
+        """Run a command; when this returns or is cancelled, all of its processes have ended."""
+        ...
+
+
+S = TypeVar("S", bound=RunsCommands)
 
 
 @dataclass(slots=True)
@@ -40,8 +50,8 @@ class WorkResult(Generic[T]):
 
 
 async def run_workers(
-    stages: Mapping[Arm, Stage],
-    make: Callable[[Stage, int], Command],
+    stages: Mapping[Arm, S],
+    make: Callable[[S, int], Command],
     work: Callable[[Mapping[Arm, WorkerChannel]], T],
     *,
     away_from: Sequence[int] = (),

@@ -4,7 +4,8 @@ Run by path in the project's Python, in a new process for every session. It comm
 parent on one descriptor (see `frames`), and doesn't know whether it runs the base:
 
 - ``H``  hello: sent once, without a request, when it is ready
-- ``L``  load the function; replies with the imported files, or the error
+- ``L``  load the function, or a benchmark of a suite (see `suite_units`); replies with the imported
+  files, or the error
 - ``I``  inputs of the next calls (see `packing`); replies when they are decoded
 - ``G``  go: call the function once with each input; replies when all results are there
 - ``C``  close the turn: replies with a digest of the results and of changed arguments
@@ -39,6 +40,7 @@ from _fairtrial_harness import (  # type: ignore[import-not-found]  # noqa: E402
     layout,
     library_values,
     packing,
+    suite_units,
 )
 
 _now = time.perf_counter
@@ -211,6 +213,48 @@ class CallBatch:
         return {"result": codec.encode(viewed, self.caps, has_layouts=True)}
 
 
+class SuiteBatch(CallBatch):
+    """A benchmark of a suite: its calls have no inputs of ours, but may be refreshed before.
+
+    subject: what is timed
+    job: caps, and whether results are compared
+    """
+
+    def __init__(self, subject: Any, job: dict[str, Any]) -> None:
+        self.subject, self.is_compared = subject, job["compares"]
+        self.caps = codec.Caps(*job["caps"])
+        self.function, self.view = subject.call, None
+        self.inputs, self.cases, self.before, self.results = [], [], [], []
+        self.exhausting_s = 0.0
+        self.values = []
+
+    def load_inputs(self, payload: bytes) -> None:
+        """Refresh what is called."""
+        self.cases, self.results, self.values = [], [], []
+        self.inputs = packing.split_inputs(payload)
+        self.exhausting_s = 0.0
+        given = self.subject.refresh() if self.inputs and self.subject.refresh else None
+        self.cases = [((), {}) if given is None else given] * len(self.inputs)
+        _freeze()
+
+    def encode_results(self) -> bytes:
+        """Return results as bytes; if they aren't compared, only which calls raised."""
+        if self.is_compared:
+            return super().encode_results()
+        flush_output()
+        return repr([type(result) is Raised for result in self.results]).encode("ascii")
+
+    def has_changed(self, index: int) -> bool:
+        """Return False: arguments are the suite's own."""
+        return False
+
+    def encode_result(self, result: Any) -> dict[str, Any]:
+        """Return an encoded result; if results aren't compared, only whether it raised."""
+        if self.is_compared or type(result) is Raised:
+            return super().encode_result(result)
+        return {"result": None}
+
+
 class Iterated:
     """The items of an iterator that was returned.
 
@@ -268,13 +312,37 @@ def close_turn(batch: CallBatch) -> bytes:
     return summary
 
 
+def load_suite(requests: Any, number: int, job: dict[str, Any]) -> None:
+    """Open a benchmark of a suite, and serve requests from there; raises if that fails."""
+    output = ImportOutput()
+    output.__enter__()
+
+    def begin(subject: Any) -> None:
+        output.__exit__()
+        report = {"files": call_worker.list_files(), "most_calls": subject.most_calls}
+        _collect()
+        _freeze()
+        requests.reply(b"L", number, codec.dump_encoded(report).encode("ascii"))
+        serve(requests, SuiteBatch(subject, job))
+
+    unit = job["suite"]
+    if unit["kind"] == "pytest":
+        suite_units.open_pytest(unit, begin)
+    else:
+        begin(suite_units.open_asv(unit))
+
+
 def main() -> None:
     """Serve requests until the channel is closed."""
     requests = frames.RequestChannel(int(os.environ.pop("FAIRTRIAL_CHANNEL")))
     _keep.append(layout.shift_addresses("FAIRTRIAL_LAYOUT"))
     requests.reply(b"H", 0)
     call_worker.hide_harness()
-    batch: Any = None
+    serve(requests, None)
+
+
+def serve(requests: Any, batch: Any) -> None:
+    """Serve requests until the channel is closed, which ends this process."""
     while True:
         letter, number, payload = requests.receive()
         answer = b""
@@ -289,11 +357,15 @@ def main() -> None:
         elif letter == b"L":
             try:
                 job = _read_json(payload.decode("ascii"))
+                if "suite" in job:
+                    load_suite(requests, number, job)
                 with ImportOutput():
                     batch = CallBatch(job)
                 answer = codec.dump_encoded({"files": call_worker.list_files()}).encode("ascii")
                 _collect()
                 _freeze()
+            except suite_units.UnitError as error:
+                answer = codec.dump_encoded({"failed": str(error)}).encode("ascii")
             except BaseException as error:
                 report = {"failed": codec.encode_raised(error), "traceback": format_error(error)}
                 answer = codec.dump_encoded(report).encode("ascii")
