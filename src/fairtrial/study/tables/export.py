@@ -179,7 +179,7 @@ def _write_csv(
             conditions.add(rows)
             if types is not None:
                 types.observe("conditions", rows)
-        tables = RunTables(source.study, folder, types)
+        tables = RunTables(source.study, source.conditions, folder, types)
         stack.callback(tables.close)
         for batch in source.batches():
             totals.add(batch)
@@ -213,7 +213,7 @@ def _write_mirrors(
     source: TableSource, folder: Path, types: ColumnTypes, *, sqlite: bool, parquet: bool
 ) -> None:
     """Write the SQLite and Parquet files in a second pass, when all column types are known."""
-    runs = RunRows(source.study)
+    runs = RunRows(source.study, source.conditions)
     with ExitStack() as stack:
         mirrors: list[SqliteMirror | ParquetMirror] = []
         if sqlite:
