@@ -157,7 +157,9 @@ def _write(source: TableSource, folder: Path, *, sqlite: bool, parquet: bool) ->
     manifest = build_manifest(source, totals, folder, tables)
     _write_json(folder / MANIFEST_FILE, manifest)
     # The rows of extra tables come from plug-ins, other rows without a plan from callers.
-    with_rows = not source.is_planned or any(f"{name}.csv" in tables for name in extra_tables())
+    with_rows = not source.is_planned or any(
+        f"{name}.csv" in tables and not table.is_sound for name, table in extra_tables().items()
+    )
     paths = {name: folder / name for name in manifest["files"]}
     problems = check_set(manifest, paths, with_rows=with_rows)
     if problems:

@@ -30,6 +30,7 @@ class OutputsTable(ExtraTable):
     """The table of outputs."""
 
     name = OUTPUTS
+    is_sound = True
     columns = COLUMNS
 
     def rows(self, result: RunResult) -> Iterator[Row]:
