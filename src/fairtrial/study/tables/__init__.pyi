@@ -12,3 +12,7 @@ from fairtrial.study.tables.rows import (
     as_cell as as_cell,
     as_json as as_json,
 )
+from fairtrial.study.tables.run_listing import (
+    ListedRun as ListedRun,
+    list_runs as list_runs,
+)
