@@ -14,7 +14,7 @@ from fairtrial.cli.table import print_table
 from fairtrial.core import Mistake, StudyError
 from fairtrial.study import open_results, runner, tables
 
-SHOWN = 20
+SHOWN, SHORTEST_ID = 20, 12
 MOST_FACTORS, MOST_OUTCOMES = 4, 3
 
 
@@ -66,7 +66,8 @@ def show_list(folder: Path, options: ListOptions, *, as_json: bool) -> None:
     shown = listed[: SHOWN if options.limit is None else options.limit]
     columns, rows = _lay_out(listed, shown, outcomes[:MOST_OUTCOMES], options)
     click.echo()
-    print_table(columns, rows, total=len(shown), has_remark=True)
+    advice = "--json has them all"
+    print_table(columns, rows, total=len(shown), has_remark=True, advice=advice)
     more = len(listed) - len(shown)
     if more:
         print_wrapped(f"... and {more:,} more; --limit {len(listed)} lists them all")
@@ -93,7 +94,12 @@ def _lay_out(
     names = ["run_id", "status"]
     ids = ("agent_id", "problem_id")
     names += [name for name in ids if len({run.facts[name] for run in listed}) > 1]
-    factors = dict.fromkeys(name for run in listed for name in run.factors)
+    factors = dict.fromkeys(
+        name
+        for run in listed
+        for name, value in run.factors.items()
+        if value not in (run.facts["agent_id"], run.facts["problem_id"])  # columns of their own
+    )
     names += [f"factors.{name}" for name in list(factors)[:MOST_FACTORS]]
     if any(run.facts["replicate"] != 1 for run in listed):
         names.append("replicate")
@@ -105,15 +111,17 @@ def _lay_out(
         names.append("cost_usd")
     asked = (options.sort or "").removeprefix("-")
     if asked and asked not in [name.removeprefix("factors.") for name in names]:
-        names.append(asked)
+        names.insert(2, asked)
     if any(run.facts["error"] for run in shown):
         names.append("error")
     titles = {"agent_id": "agent", "problem_id": "problem", "primary_outcome": "outcome"}
     columns = [titles.get(name, name.removeprefix("factors.").rpartition(".")[2]) for name in names]
 
+    size = _id_length(listed)
+
     def cells() -> Iterator[list[object]]:
         for run in shown:
-            scope = run.scope()
+            scope = {**run.scope(), "run_id": run.run_id[:size]}
             yield [
                 run.factors.get(name.removeprefix("factors."))
                 if name.startswith("factors.")
@@ -122,3 +130,11 @@ def _lay_out(
             ]
 
     return columns, cells()
+
+
+def _id_length(listed: Sequence[tables.ListedRun]) -> int:
+    """Return how much of the runs' ids tells them apart; that is enough to name one."""
+    size = SHORTEST_ID
+    while len({run.run_id[:size] for run in listed}) < len(listed):
+        size += 1
+    return size
