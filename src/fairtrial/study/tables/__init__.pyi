@@ -1,5 +1,14 @@
 """The names of `fairtrial.study.tables`; `_facade.attach` reads them from here."""
 
+from fairtrial.study.exports.inspect_logs import (
+    export_inspect as export_inspect,
+)
+from fairtrial.study.exports.mlflow_runs import (
+    export_mlflow as export_mlflow,
+)
+from fairtrial.study.exports.otel import (
+    export_otel as export_otel,
+)
 from fairtrial.study.tables.bundle import (
     verify_bundle as verify_bundle,
 )
