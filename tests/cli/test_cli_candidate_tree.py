@@ -124,13 +124,13 @@ def test_what_is_not_there_is_reported(show, folder, tmp_path):
     study = Study("none", "none", outcomes=(OutcomeSpec("answer"),), output_dir=tmp_path / "none")
     run_study(study, agent_bindings={"default-agent": lambda task: {}}, show_progress=False)
     code, out = show(tmp_path / "none")
-    assert code == 2
-    assert "has no candidates to show; only optimizations have them" in out
+    assert code == 0
+    assert "1 of 1 run done" in out
     with open_results(tmp_path / "none") as results:
-        assert f"`fairtrial show {tmp_path / 'none'} {results[0].run_id}`" in out
+        assert results[0].run_id[:12] in out
 
 
-def test_a_study_without_candidates_names_the_first_run_that_failed(show, tmp_path):
+def test_a_study_without_candidates_lists_its_runs_and_why_they_failed(show, tmp_path):
     def fail_sometimes(task):
         if task.run_spec.replicate > 1:
             raise ValueError("no reply")
@@ -147,20 +147,8 @@ def test_a_study_without_candidates_names_the_first_run_that_failed(show, tmp_pa
     with open_results(tmp_path / "some") as results:
         run_id = next(result.run_id for result in results if result.error_info)
     code, out = show(tmp_path / "some")
-    assert code == 2
-    assert "the first of its failed runs: ValueError: no reply" in out
-    assert f"`fairtrial show {tmp_path / 'some'} {run_id}`" in out
-
-
-def test_of_one_that_failed_it_is_said_why(show, tmp_path):
-    def fail(task):
-        raise ValueError("no such luck")
-
-    study = Study("none", "none", outcomes=(OutcomeSpec("answer"),), output_dir=tmp_path / "none")
-    run_study(study, agent_bindings={"default-agent": fail}, show_progress=False)
-    code, out = show(tmp_path / "none")
-    assert code == 2
-    assert "its run failed: ValueError: no such luck: `fairtrial show" in " ".join(out.split())
+    assert code == 0
+    assert "ValueError: no reply" in next(line for line in out.splitlines() if run_id[:12] in line)
 
 
 def test_what_a_candidate_writes_can_t_fool_whoever_reads_its_diff(show, tmp_path, monkeypatch):

@@ -124,7 +124,9 @@ def test_the_prices_are_those_that_are_known():
     assert told == PRICES
 
 
-@pytest.mark.parametrize("name", ["conditions", "runs", "events", "evaluations", "candidates"])
+@pytest.mark.parametrize(
+    "name", ["conditions", "runs", "events", "evaluations", "outputs", "candidates"]
+)
 def test_the_columns_of_tables_are_those_of_the_codebook(name):
     told = rows(section("artifacts", f"`{name}.csv`"))
     extra = extra_tables().get(name)

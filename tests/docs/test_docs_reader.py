@@ -101,7 +101,7 @@ def test_ids_of_candidates_stay_texts_in_pandas_as_the_contract_shows(tmp_path, 
         writer.writeheader()
         writer.writerow({"candidate_id": "0.1"})
         writer.writerow({"candidate_id": "0.10", "parent_id": "0.1", "duplicate_of": "0.1"})
-    (block,) = [each for each in python_blocks(read("artifacts.md")) if "pandas" in each]
+    (block,) = [each for each in python_blocks(read("artifacts.md")) if "import pandas" in each]
     names = {}
     exec(compile(block, "artifacts.md", "exec"), names)
     read_back = names["candidates"]

@@ -20,7 +20,23 @@ from fairtrial.optimize import OptimizationResult
 from fairtrial.study import Results, RunResult, Study, design, open_results
 
 Row = Mapping[str, Any]
+LOOK_AT = 20
 LONGEST_WHY, LONGEST_NAME, LONGEST_ERROR = 100, 60, 300
+
+
+def has_candidates(folder: Path) -> bool:
+    """Return whether a study is about candidates: it has a code problem, or early runs have some.
+
+    The same runs are looked at as for the section of a page.
+    """
+    with open_results(folder) as results:
+        if any(problem.use == "code" for problem in results.study.problems.values()):
+            return True
+        return any(
+            event.get("event_type") == "candidate"
+            for result in results[:LOOK_AT]
+            for event in result.observations
+        )
 
 
 def read_candidates(folder: Path, run_id: str = "") -> list[Row]:

@@ -1,4 +1,4 @@
-"""`fairtrial show`: one run with its attempts, or the candidates of an optimization."""
+"""`fairtrial show`: the list of runs, one run with its attempts, or candidates."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import click
 
 from fairtrial.cli.candidate_tree import (
     find_candidate,
+    has_candidates,
     print_candidate,
     print_tree,
     read_candidates,
@@ -25,9 +26,12 @@ from fairtrial.cli.output import (
     print_json,
     style,
 )
+from fairtrial.cli.run_diff import show_diff
+from fairtrial.cli.run_follow import find_current, find_run, follow_run
+from fairtrial.cli.run_list import ListOptions, show_list
 from fairtrial.cli.transcript_text import print_transcript
 from fairtrial.core import Mistake, StudyError, on_one_line
-from fairtrial.study import RunResult, agents, design, ledger, runner, tables
+from fairtrial.study import RunResult, agents, design, ledger, tables
 
 LOCK = "lock"
 MOST_EVENTS = 20
@@ -36,35 +40,82 @@ LONGEST_EVENT, LONGEST_TEXT = 100, 300
 
 @click.command(
     name="show",
-    epilog="Example: fairtrial show artifacts/my-study run-044df4e33bdd",
-    short_help="Show one run, or the candidates of an optimization.",
+    epilog='Example: fairtrial show artifacts/my-study --where "score < 0.5" --sort -cost_usd',
+    short_help="List the runs, or show one; the candidates of an optimization.",
 )
 @folder_argument
 @click.argument("what", metavar="[RUN_ID|CANDIDATE|lock]", required=False)
+@click.option("--failed", is_flag=True, help="List failed and broken runs only.")
+@click.option("--where", metavar="EXPR", help="List the runs that meet an expression.")
+@click.option("--sort", metavar="NAME", help="Sort them by a value; -NAME: descending.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), metavar="N", help="How many are listed; default: 20."
+)
+@click.option("--follow", is_flag=True, help="With RUN_ID: show the run live, while it goes on.")
+@click.option(
+    "--diff",
+    nargs=2,
+    metavar="A B",
+    help="Show two runs side by side; A and B are ids of runs, or expressions.",
+)
 @json_option
-def command(folder: Path, what: str | None, as_json: bool) -> None:
-    """Show all that is known of one run: its outcome and output, its traceback, its attempts.
+def command(
+    folder: Path,
+    what: str | None,
+    failed: bool,
+    where: str | None,
+    sort: str | None,
+    limit: int | None,
+    follow: bool,
+    diff: tuple[str, str] | None,
+    as_json: bool,
+) -> None:
+    """List the runs of a study, or show all that is known of one.
 
-    The beginning of its id is enough, if it is unique. Of an optimization: without an id the tree
-    of its candidates; a candidate (0.1, or RUN_ID/0.1) with its verdict and diff. `lock` shows the
-    lock of a study: its digests, when it was made, and the commit.
+    Without an id: the runs that are done, or, of an optimization, the tree of its candidates. With
+    one, of which the beginning is enough: outcome, conversation, output, traceback and attempts of
+    a run; a candidate (0.1, or RUN_ID/0.1) with its verdict and diff. `lock` shows the lock of a
+    study: its digests, when it was made, and the commit.
     """
-    if what is None:
-        rows = read_candidates(folder)
-        if as_json:
-            print_json(json.loads(tables.as_json(rows)))
-        else:
-            print_tree(folder, rows)
+    options = ListOptions(where, failed, sort, limit)
+    if diff is not None:
+        options.refuse("--diff")
+        if what is not None or follow:
+            raise StudyError(Mistake((), "--diff takes two runs, and nothing beside them"))
+        show_diff(folder, *diff, as_json=as_json)
+    elif follow:
+        options.refuse("--follow")
+        if what is None:
+            hint = "`fairtrial show DIR` names those under way"
+            raise StudyError(Mistake((), "--follow needs the id of a run", hint))
+        follow_run(folder, what, as_json=as_json)
+    elif what is None:
+        _show_all(folder, options, as_json)
     elif what == LOCK:
+        options.refuse("`lock`")
         _show_lock(folder, as_json)
     elif "." in what:
-        row, diff = find_candidate(folder, what)
+        options.refuse(f"{what}")
+        row, text = find_candidate(folder, what)
         if as_json:
-            print_json(json.loads(tables.as_json({**row, "diff": diff})))
+            print_json(json.loads(tables.as_json({**row, "diff": text})))
         else:
-            print_candidate(row, diff)
+            print_candidate(row, text)
     else:
+        options.refuse(f"{what}")
         _show_run(folder, what, as_json)
+
+
+def _show_all(folder: Path, options: ListOptions, as_json: bool) -> None:
+    """Show the candidates of an optimization, or the runs of another study."""
+    if options.is_given or not has_candidates(folder):
+        show_list(folder, options, as_json=as_json)
+        return
+    rows = read_candidates(folder)
+    if as_json:
+        print_json(json.loads(tables.as_json(rows)))
+    else:
+        print_tree(folder, rows)
 
 
 def _show_lock(folder: Path, as_json: bool) -> None:
@@ -85,13 +136,15 @@ def _show_lock(folder: Path, as_json: bool) -> None:
 def _show_run(folder: Path, run_id: str, as_json: bool) -> None:
     reader = ledger.LedgerReader.open(folder)
     try:
-        plan_index = _find(reader, run_id)
+        plan_index = find_run(reader, run_id)
         result = reader.result(plan_index)
         attempts = reader.attempts(reader.execution_indexes[plan_index])
         facts = {**_plan_facts(reader, plan_index), **_result_facts(result)}
-        if result is None and (run := _find_current(folder, facts["run_id"])) is not None:
+        if result is None and (run := find_current(folder, facts["run_id"])) is not None:
             began = datetime.fromtimestamp(run["began"], UTC).isoformat(timespec="seconds")
             facts |= {"status": "running", "attempt": run["attempt"], "started_at": began}
+            index = reader.execution_indexes[plan_index]
+            facts["events"] = reader.events(index, int(run["attempt"]))
     finally:
         reader.close()
     facts["attempts"] = [_attempt_facts(attempt) for attempt in attempts]
@@ -99,31 +152,6 @@ def _show_run(folder: Path, run_id: str, as_json: bool) -> None:
         print_json(json.loads(tables.as_json(facts)))
     else:
         _print(facts)
-
-
-def _find_current(folder: Path, run_id: str) -> Mapping[str, Any] | None:
-    """Return what is known of a run that is under way; None if it isn't."""
-    status = runner.read_status(folder)
-    if status.owner is None:
-        return None
-    return next((run for run, _ in status.current_runs() if run["run_id"] == run_id), None)
-
-
-def _find(reader: ledger.LedgerReader, run_id: str) -> int:
-    """Return the plan index of the run whose id begins with this text."""
-    wanted = run_id if run_id.startswith("run-") else f"run-{run_id}"
-    matches = [
-        (plan_index, spec.run_id)
-        for plan_index, spec in enumerate(reader.plan.specs())
-        if spec.run_id.startswith(wanted)
-    ]
-    if len(matches) == 1:
-        return matches[0][0]
-    if matches:
-        names = ", ".join(name for _, name in matches[:5])
-        raise StudyError(Mistake((), f"several runs begin with '{run_id}'", f"such as {names}"))
-    hint = "runs.csv has the ids of those that are done; `fairtrial plan STUDY --runs FILE` all"
-    raise StudyError(Mistake((), f"there is no run '{run_id}'", hint))
 
 
 def _plan_facts(reader: ledger.LedgerReader, plan_index: int) -> dict[str, Any]:

@@ -28,11 +28,14 @@ def print_table(
     total: int,
     has_key: bool = False,
     has_remark: bool = False,
+    advice: str = "--out FILE writes them all",
 ) -> None:
     """Print the first of `total` rows, fitted to the width of the terminal if there is one.
 
     A narrow terminal gets shorter cells, then no key column (the first, if `has_key`), then fewer
     columns, but always the last if `has_remark`. A last line names what was left out.
+
+    advice: where all of it is
     """
     columns = [_text(name) for name in columns]
     texts = [[_text(value) for value in row] for row in rows]
@@ -53,7 +56,8 @@ def print_table(
     click.echo(rule_mark() * (sum(widths) + len(GAP) * (len(widths) - 1)))
     for line in lines:
         click.echo(line)
-    _print_left_out([name for i, name in enumerate(columns) if i not in shown], total - len(texts))
+    left_out = [name for i, name in enumerate(columns) if i not in shown]
+    _print_left_out(left_out, total - len(texts), advice)
 
 
 def _fit(
@@ -79,13 +83,13 @@ def _fit(
     return shown, longest
 
 
-def _print_left_out(columns: Sequence[str], rows: int) -> None:
+def _print_left_out(columns: Sequence[str], rows: int, advice: str) -> None:
     more = [f"{rows:,} more"] if rows else []
     if columns:
         names = ", ".join(columns[:3]) + (", ..." if len(columns) > 3 else "")
         more.append(f"{count(len(columns), 'column')} that don't fit ({names})")
     if more:
-        print_wrapped(f"... and {', and '.join(more)}; --out FILE writes them all", "", "    ")
+        print_wrapped(f"... and {', and '.join(more)}; {advice}", "", "    ")
 
 
 def _text(value: Any) -> str:

@@ -1,5 +1,6 @@
 """The names of `fairtrial.llm`; `_facade.attach` reads them from here."""
 
+from fairtrial.llm import service as service
 from fairtrial.llm.answer_cache import (
     answer_facts as answer_facts,
     answer_key as answer_key,

@@ -85,8 +85,8 @@ class ChatOptions(Record):
 
     def _mistakes(self) -> Iterator[Mistake]:
         yield from self._blank_mistakes("model")
-        yield from _url_mistakes(self.base_url)
-        yield from _variable_mistakes(self.key_variable)
+        yield from list_url_mistakes(self.base_url)
+        yield from list_variable_mistakes(self.key_variable)
         if self.temperature is not None and not 0 <= self.temperature < math.inf:
             yield Mistake(("temperature",), f"must be 0 or more, got {self.temperature:g}")
         for name, least in (("retries", 0), ("most_at_once", 1)):
@@ -191,7 +191,8 @@ class ChatOptions(Record):
         return body
 
 
-def _url_mistakes(url: str) -> Iterator[Mistake]:
+def list_url_mistakes(url: str, *, may_have_query: bool = False) -> Iterator[Mistake]:
+    """Yield what is wrong with the address of an endpoint."""
     try:
         parts = urlsplit(url)
         is_address = parts.scheme in ("http", "https") and bool(parts.hostname)
@@ -201,7 +202,7 @@ def _url_mistakes(url: str) -> Iterator[Mistake]:
     if not is_address or " " in url:
         hint = "for example https://api.openai.com/v1"
         yield Mistake(("base_url",), "must be an http:// or https:// address", hint)
-    elif "@" in parts.netloc or parts.query or parts.fragment:
+    elif "@" in parts.netloc or (parts.query and not may_have_query) or parts.fragment:
         message = "must hold no user name, password, query or fragment"
         yield Mistake(("base_url",), message, "name the key's variable in `key_variable`")
 
@@ -217,7 +218,8 @@ def _extra_mistakes(extra: Mapping[str, Any]) -> Iterator[Mistake]:
             yield Mistake(("extra", name), "has an option of its own, or can't be changed")
 
 
-def _variable_mistakes(name: str) -> Iterator[Mistake]:
+def list_variable_mistakes(name: str) -> Iterator[Mistake]:
+    """Yield what is wrong with the name of the environment variable of a key."""
     # What is no name may be the key itself, so it isn't repeated.
     if name and not (name.isascii() and name.isidentifier()):
         yield Mistake(

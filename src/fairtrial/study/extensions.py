@@ -46,9 +46,12 @@ class ExtraTable:
 
     name: the table's name, and its file's name without suffix
     columns: its columns by name, in order
+    is_sound: whether its rows are valid by construction, so that they are not read back when they
+        are written
     """
 
     name: str = ""
+    is_sound: bool = False
     columns: Mapping[str, TableColumn] = {}
 
     def rows(self, result: RunResult) -> Iterator[Cells]:

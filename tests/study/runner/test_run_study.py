@@ -50,6 +50,7 @@ FILES = {
     "runs.csv",
     "events.csv",
     "evaluations.csv",
+    "outputs.csv",
     "hypotheses.json",
     "analysis_plan.json",
     "ledger.sqlite",

@@ -39,7 +39,7 @@ def test_a_bundle_has_tables_and_reports_and_nothing_else(folder, tmp_path):
     path = bundle_results(folder)
     assert path == tmp_path / "out.tar.gz"
     tables = "analysis_plan.json conditions.csv evaluations.csv events.csv hypotheses.json"
-    rest = "manifest.json runs.csv study.sqlite study.yaml"
+    rest = "manifest.json outputs.csv runs.csv study.sqlite study.yaml"
     below = [f"complete-cases/{name}" for name in f"{tables} {rest}".split()]
     inside = sorted([*f"{tables} {rest}".split(), *below, "reports/summary.md"])
     assert names(path) == [f"s/{name}" for name in ["CHECKSUMS.sha256", *inside]]

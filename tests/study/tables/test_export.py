@@ -52,6 +52,7 @@ EXPECTED = [
     "hypotheses.json",
     "analysis_plan.json",
     "manifest.json",
+    "outputs.csv",
 ]
 
 
@@ -175,7 +176,7 @@ def test_metrics_that_appear_late_give_earlier_rows_an_empty_cell(make_lab):
     lab.run(**special)
     export_tables(lab.reader, lab.folder)
     rows = table(lab.folder, "runs.csv")
-    assert list(rows[0])[len(RUN_COLUMNS) :] == ["first", "late", "last"]
+    assert list(rows[0])[len(RUN_COLUMNS) :] == ["factor_x", "first", "late", "last"]
     assert [row["first"] for row in rows] == ['a, "b"\n', "", "\r", "", "", ""]
     assert [row["late"] for row in rows] == ["", "", "1", "", "", ""]
     assert [row["last"] for row in rows] == ["", "", "", "", "", "2"]
@@ -359,7 +360,7 @@ def without_last_row(text):
             lambda text: text.replace("success", "failed", 1),
             "differs from its checksum",
         ),
-        ("runs.csv", lambda text: text[:-9], "row 4 has 25 cells instead of 26"),
+        ("runs.csv", lambda text: text[:-9], "row 4 has 25 cells instead of 27"),
         ("events.csv", without_last_row, "events.csv: differs from its checksum"),
         ("conditions.csv", without_last_row, "which is not in conditions.csv"),
         ("study.yaml", lambda text: text + "#", "study.yaml: differs from its checksum"),

@@ -169,3 +169,19 @@ def test_results_can_be_read_from_a_ledger_in_memory(tmp_path):
 def test_a_folder_without_a_study_is_reported(tmp_path):
     with pytest.raises(LedgerError, match="no study"):
         open_results(tmp_path)
+
+
+def test_data_frames_have_a_type_for_each_column(finished):
+    runs = finished.to_pandas()
+    assert list(runs["factor_x"]) == [1, 1, 1, 2, 2, 2]
+    types = {name: str(runs[name].dtype) for name in ("factor_x", "latency_s", "late", "run_id")}
+    assert types == {
+        "factor_x": "Int64",
+        "latency_s": "float64",
+        "late": "boolean",
+        "run_id": "string",
+    }
+    assert str(runs["start_time"].dtype).endswith("UTC]")
+    assert len(finished.to_pandas("events")) == len(list(finished.events))
+    with pytest.raises(StudyError, match=r"no table 'output'.*outputs"):
+        finished.to_pandas("output")

@@ -132,6 +132,7 @@ def test_the_row_of_a_run_has_all_its_data():
         "attempt": 2,
         "executor": "processes",
         "host": "h",
+        "factor_x": None,
         "steps": 5,
     }
 

@@ -1,11 +1,16 @@
 """The names of `fairtrial.study.agents`; `_facade.attach` reads them from here."""
 
+from fairtrial.study.agents import answer_reading as answer_reading
 from fairtrial.study.agents.hooks import (
     AgentHooks as AgentHooks,
 )
 from fairtrial.study.agents.journal import (
     Journal as Journal,
     JournalEntry as JournalEntry,
+)
+from fairtrial.study.agents.prompt_templates import (
+    fill as fill,
+    template_values as template_values,
 )
 from fairtrial.study.agents.transcript import (
     TRANSCRIPT_TYPES as TRANSCRIPT_TYPES,

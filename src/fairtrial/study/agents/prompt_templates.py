@@ -36,18 +36,25 @@ def template_values(problem: Any, factors: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def fill(template: Any, values: Mapping[str, Any]) -> Any:
+def fill(template: Any, values: Mapping[str, Any], *, keeps_types: bool = False) -> Any:
     """Return a text, or plain data with texts, with its placeholders filled in.
 
     Texts are inserted as they are, other values as JSON. Raises `StudyError` for a name that stands
     for nothing.
+
+    keeps_types: whether a text that is nothing but a placeholder becomes the value itself
     """
     if isinstance(template, str):
+        only = _PLACEHOLDER.fullmatch(template) if keeps_types else None
+        if only is not None and only[2] is not None:
+            return _find(only[2], values)
         return _PLACEHOLDER.sub(lambda match: _replace(match, values), template)
     if isinstance(template, Mapping):
-        return {name: fill(value, values) for name, value in template.items()}
+        return {
+            name: fill(value, values, keeps_types=keeps_types) for name, value in template.items()
+        }
     if isinstance(template, (list, tuple)):
-        return [fill(value, values) for value in template]
+        return [fill(value, values, keeps_types=keeps_types) for value in template]
     return template
 
 

@@ -299,6 +299,19 @@ class LedgerReader:
         self._run_by = {key: (row["executor"], row["host"]) for key, row in self.sessions.items()}
         return self._run_by.setdefault(session, (None, None))
 
+    def events(self, execution_index: int, attempt: int, first: int = 0) -> list[Mapping[str, Any]]:
+        """Return what an attempt at a run has emitted so far, also while it is under way.
+
+        first: how many of its events are left out
+        """
+        rows = self._query(
+            "SELECT data FROM events WHERE turn = ? AND attempt = ? ORDER BY number "
+            "LIMIT -1 OFFSET ?",
+            (execution_index, attempt, first),
+        )
+        with self._explain_unreadable(f"an event at execution index {execution_index}"):
+            return [unpack(data) for (data,) in rows]
+
     def attempts(self, execution_index: int) -> list[Attempt]:
         """Return the attempts at a run that are not its result, in order."""
         rows = self._query(

@@ -16,6 +16,7 @@ from fairtrial.study.report.markdown_text import (
     format_count,
     format_table,
 )
+from fairtrial.study.tables.canonical import factor_columns
 
 MAX_CONDITIONS = 100
 MAX_LEVELS = 20
@@ -116,7 +117,7 @@ def codebook_text(study: Study, conditions: Sequence[Condition], metrics: Iterab
     parts = ["## Codebook"]
     for title, rows in (
         ("conditions.csv", [*_column_rows(CONDITIONS), *_assignment_rows(study)]),
-        ("runs.csv", [*_column_rows(RUNS), *metric_rows]),
+        ("runs.csv", [*_column_rows(RUNS), *_factor_rows(study), *metric_rows]),
         ("events.csv", list(_column_rows(EVENTS))),
         ("evaluations.csv", list(_column_rows(EVALUATIONS))),
         *_extra_tables(study),
@@ -155,6 +156,13 @@ def _assignment_rows(study: Study) -> Iterator[list[str]]:
     for block in study.blocks:
         levels = ", ".join(escape_markdown(level) for level in block.levels[:MAX_LEVELS])
         yield [format_code(f"block_{block.name}"), "level", f"a block: {levels}"]
+
+
+def _factor_rows(study: Study) -> Iterator[list[str]]:
+    """Yield a row for each factor's column in the table of runs."""
+    for name, column in factor_columns(study).items():
+        meaning = f"the factor {format_code(name)}, as in conditions.csv"
+        yield [format_code(column), "value", meaning]
 
 
 def _level(name: str, value: object) -> str:

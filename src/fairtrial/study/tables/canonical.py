@@ -84,6 +84,7 @@ EVALUATION_COLUMNS = (
     "aggregation_level",
     "notes_json",
 )
+FACTOR_PREFIX = "factor_"
 TABLES = ("conditions", "runs", "events", "evaluations")
 STUDY_FILE, MANIFEST_FILE = "study.yaml", "manifest.json"
 HYPOTHESES_FILE, PLANS_FILE = "hypotheses.json", "analysis_plan.json"
@@ -102,6 +103,18 @@ def condition_columns(study: Study, conditions: Iterable[Condition] = ()) -> lis
         names.update(dict.fromkeys(condition.factor_assignments))
         names.update(dict.fromkeys(f"block_{name}" for name in condition.block_assignments))
     return list(names)
+
+
+def factor_columns(study: Study, conditions: Iterable[Condition] = ()) -> dict[str, str]:
+    """Return the columns of factors in the table of runs, by the names of the factors.
+
+    They have a prefix: a factor may have the name of another column, and whoever joins the table
+    with that of the conditions would otherwise have each factor twice.
+    """
+    names = dict.fromkeys(factor.name for factor in study.factors)
+    for condition in conditions:
+        names.update(dict.fromkeys(condition.factor_assignments))
+    return {name: f"{FACTOR_PREFIX}{name}" for name in names}
 
 
 def condition_rows(study: Study, conditions: Sequence[Condition]) -> Iterator[dict[str, Any]]:

@@ -157,7 +157,9 @@ def _write(source: TableSource, folder: Path, *, sqlite: bool, parquet: bool) ->
     manifest = build_manifest(source, totals, folder, tables)
     _write_json(folder / MANIFEST_FILE, manifest)
     # The rows of extra tables come from plug-ins, other rows without a plan from callers.
-    with_rows = not source.is_planned or any(f"{name}.csv" in tables for name in extra_tables())
+    with_rows = not source.is_planned or any(
+        f"{name}.csv" in tables and not table.is_sound for name, table in extra_tables().items()
+    )
     paths = {name: folder / name for name in manifest["files"]}
     problems = check_set(manifest, paths, with_rows=with_rows)
     if problems:
@@ -179,7 +181,7 @@ def _write_csv(
             conditions.add(rows)
             if types is not None:
                 types.observe("conditions", rows)
-        tables = RunTables(source.study, folder, types)
+        tables = RunTables(source.study, source.conditions, folder, types)
         stack.callback(tables.close)
         for batch in source.batches():
             totals.add(batch)
@@ -213,7 +215,7 @@ def _write_mirrors(
     source: TableSource, folder: Path, types: ColumnTypes, *, sqlite: bool, parquet: bool
 ) -> None:
     """Write the SQLite and Parquet files in a second pass, when all column types are known."""
-    runs = RunRows(source.study)
+    runs = RunRows(source.study, source.conditions)
     with ExitStack() as stack:
         mirrors: list[SqliteMirror | ParquetMirror] = []
         if sqlite:

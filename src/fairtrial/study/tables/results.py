@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from fairtrial.core import LedgerError, Mistake, StudyError, did_you_mean
 from fairtrial.study.extensions import extra_tables
@@ -19,9 +19,14 @@ from fairtrial.study.tables.canonical import (
     RUN_COLUMNS,
     condition_columns,
     condition_rows,
+    factor_columns,
 )
+from fairtrial.study.tables.data_frames import make_frame
 from fairtrial.study.tables.rows import RunRows, evaluation_rows, event_rows
 from fairtrial.study.tables.source import add_skipped, done_plan_indices
+
+if TYPE_CHECKING:
+    import pandas
 
 NamedRow = dict[str, Any]
 """A row of a table: the cells by column name."""
@@ -107,8 +112,9 @@ class Results(Sequence[RunResult]):
 
     @property
     def runs(self) -> TableView:
-        """The table of runs, including skipped ones."""
-        return TableView(RUN_COLUMNS, self._run_rows)
+        """The table of runs, including skipped ones, with the values of their factors."""
+        columns = (*RUN_COLUMNS, *factor_columns(self.study, self.conditions).values())
+        return TableView(columns, self._run_rows)
 
     @property
     def events(self) -> TableView:
@@ -119,6 +125,11 @@ class Results(Sequence[RunResult]):
     def evaluations(self) -> TableView:
         """The table of evaluations of the runs' outputs."""
         return TableView(EVALUATION_COLUMNS, self._evaluation_rows)
+
+    @property
+    def outputs(self) -> TableView:
+        """The table of what agents returned, a row for each part."""
+        return self.extra_table("outputs")
 
     @property
     def candidates(self) -> TableView:
@@ -139,8 +150,29 @@ class Results(Sequence[RunResult]):
 
         return TableView(tuple(table.columns), rows)
 
+    def to_pandas(self, table: str = "runs") -> pandas.DataFrame:
+        """Return a table as a data frame with typed columns; needs the extra `pandas`.
+
+        table: runs, conditions, events, evaluations, outputs, or another extra table
+
+        Raises `StudyError` for an unknown table, and `LabError` if pandas is not installed.
+        """
+        views = {
+            "runs": self.runs,
+            "conditions": self.condition_table,
+            "events": self.events,
+            "evaluations": self.evaluations,
+        }
+        names = [*views, *extra_tables()]
+        if table not in names:
+            raise StudyError(
+                Mistake((), f"there is no table '{table}'", did_you_mean(table, names))
+            )
+        view = views[table] if table in views else self.extra_table(table)
+        return make_frame(view.columns())
+
     def _run_rows(self) -> Iterator[NamedRow]:
-        rows = RunRows(self.study)
+        rows = RunRows(self.study, self.conditions)
         for result in add_skipped(self.reader.plan, self._plan_indices, iter(self)):
             row = rows.row(result)
             yield dict(zip(rows.columns, row, strict=True))

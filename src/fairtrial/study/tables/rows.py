@@ -14,10 +14,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fairtrial.core import plain_number
+from fairtrial.study.design.agent_options import select_assignments
+from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.identity import ID_DIGITS
 from fairtrial.study.model.runs import FailureKind, RunResult, RunSpec, RunStatus
 from fairtrial.study.model.study import Study
-from fairtrial.study.tables.canonical import EVENT_COLUMNS, MANIFEST_FILE, RUN_COLUMNS
+from fairtrial.study.tables.canonical import (
+    EVENT_COLUMNS,
+    MANIFEST_FILE,
+    RUN_COLUMNS,
+    factor_columns,
+)
 from fairtrial.study.tables.primary_outcome import PRIMARY, primary_outcome
 
 PREFIX = "metric_"
@@ -44,11 +51,15 @@ class MetricColumns:
     left_out: how many values each metric without a column had
     """
 
-    def __init__(self) -> None:
+    def __init__(self, fixed: Sequence[str] = RUN_COLUMNS) -> None:
+        """Start without columns of metrics.
+
+        fixed: the columns before them
+        """
         self.names: list[str] = []
         self.left_out: dict[str, int] = {}
         self._indices: dict[str, int | None] = dict.fromkeys(KEY_METRICS)
-        self._taken = {name.lower() for name in RUN_COLUMNS}
+        self._taken = {name.lower() for name in fixed}
         self._kept: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def split(self, metrics: Mapping[str, Any]) -> tuple[tuple[str, ...], Row, Sequence[str]]:
@@ -101,17 +112,23 @@ class MetricColumns:
 
 
 class RunRows:
-    """Makes rows of the table of runs; new metrics add columns."""
+    """Makes rows of the table of runs; new metrics add columns.
 
-    def __init__(self, study: Study) -> None:
-        self.metrics = MetricColumns()
-        self._study_id = study.study_id
-        self._outcomes = study.outcomes
+    fixed: the columns that every row has: the canonical ones, and those of factors
+    """
+
+    def __init__(self, study: Study, conditions: Sequence[Condition] = ()) -> None:
+        self._study = study
+        self._factors = factor_columns(study, conditions)
+        self.fixed = (*RUN_COLUMNS, *self._factors.values())
+        self.metrics = MetricColumns(self.fixed)
+        self._conditions = {condition.condition_id: condition for condition in conditions}
+        self._kept: dict[tuple[str, str | None], Row] = {}
 
     @property
     def columns(self) -> list[str]:
         """The columns of the table so far."""
-        return [*RUN_COLUMNS, *self.metrics.names]
+        return [*self.fixed, *self.metrics.names]
 
     def row(self, result: RunResult) -> Row:
         """Return the row of a run, with a cell for each of the columns so far."""
@@ -124,7 +141,7 @@ class RunRows:
         metadata = spec.execution_metadata
         was_run = result.status is not RunStatus.SKIPPED
         return [
-            self._study_id,
+            self._study.study_id,
             spec.condition_id,
             result.run_id,
             spec.problem_id,
@@ -142,7 +159,7 @@ class RunRows:
             as_cell(metrics.get("input_tokens", 0)) if was_run else None,
             as_cell(metrics.get("output_tokens", 0)) if was_run else None,
             result.cost if was_run else None,
-            _as_number(primary_outcome(metrics, result.evaluator_outputs, self._outcomes)),
+            _as_number(primary_outcome(metrics, result.evaluator_outputs, self._study.outcomes)),
             result.trace_refs[0] if result.trace_refs else None,
             MANIFEST_FILE,
             result.error_info,
@@ -150,7 +167,21 @@ class RunRows:
             result.attempt if was_run else None,
             result.executor,
             result.host,
+            *self._factor_cells(spec),
         ]
+
+    def _factor_cells(self, spec: RunSpec) -> Row:
+        """Return the values of the factors; options of other agents than the run's are blank."""
+        key = spec.condition_id, spec.agent_spec_ref
+        cells = self._kept.get(key)
+        if cells is None:
+            condition = self._conditions.get(spec.condition_id)
+            assigned = {} if condition is None else condition.factor_assignments
+            own = select_assignments(self._study, spec.agent_spec_ref, assigned)
+            cells = [as_cell(own.get(name)) for name in self._factors]
+            if len(self._kept) < MAX_KEPT:
+                self._kept[key] = cells
+        return cells
 
 
 def event_rows(study: Study, result: RunResult) -> Iterator[Row]:

@@ -19,9 +19,10 @@ from pathlib import Path
 
 from fairtrial.core import table_files
 from fairtrial.study.extensions import extra_tables
+from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.runs import RunResult
 from fairtrial.study.model.study import Study
-from fairtrial.study.tables.canonical import EVALUATION_COLUMNS, EVENT_COLUMNS, RUN_COLUMNS
+from fairtrial.study.tables.canonical import EVALUATION_COLUMNS, EVENT_COLUMNS
 from fairtrial.study.tables.columns import ColumnTypes
 from fairtrial.study.tables.csv_lines import format_lines
 from fairtrial.study.tables.csv_tables import CsvFile
@@ -43,13 +44,19 @@ class RunTables:
     files: the files of the tables that have rows or are always written; known after `finish`
     """
 
-    def __init__(self, study: Study, folder: Path, types: ColumnTypes | None = None) -> None:
+    def __init__(
+        self,
+        study: Study,
+        conditions: Sequence[Condition],
+        folder: Path,
+        types: ColumnTypes | None = None,
+    ) -> None:
         self._study, self._folder, self._types = study, folder, types
         self._extra = extra_tables()
         self._names = ("runs", "events", "evaluations", *self._extra)
         self.rows = dict.fromkeys(self._names, 0)
         self.files: dict[str, CsvFile] = {}
-        self._run_rows = RunRows(study)
+        self._run_rows = RunRows(study, conditions)
         self._shapes: dict[tuple[str, ...], int] = {}
         self._first_places: list[int] = []
         self._first_left_out: dict[str, tuple[int, int]] = {}
@@ -180,9 +187,8 @@ class RunTables:
             **{name: tuple(t.columns) for name, t in self._extra.items() if self.rows[name]},
         }
 
-    @staticmethod
-    def _column_indices(metrics: MetricColumns, names: Sequence[str]) -> list[int]:
-        fixed = len(RUN_COLUMNS)
+    def _column_indices(self, metrics: MetricColumns, names: Sequence[str]) -> list[int]:
+        fixed = len(self._run_rows.fixed)
         return [*range(fixed), *(fixed + index for index in metrics.add(names))]
 
     def _chunks(self) -> Iterator[list[tuple[int, list[bytes]]]]:

@@ -105,8 +105,8 @@ class CommandProposer(Proposer, Record):
         return {"argv": ["-"], **kept} if "argv" in data else kept
 
     def _mistakes(self) -> Iterator[Mistake]:
-        yield from _argv_mistakes(self.argv, self.prompt)
-        yield from _variable_mistakes(self.variables)
+        yield from list_argv_mistakes(self.argv, self.prompt)
+        yield from list_variable_mistakes(self.variables)
         if not (self.timeout_s > 0 and math.isfinite(self.timeout_s)):
             yield Mistake(("timeout_s",), f"must be more than 0 seconds, got {self.timeout_s:g}")
         if self.most_at_once < 1:
@@ -208,7 +208,13 @@ class CommandProposer(Proposer, Record):
 # -- options --
 
 
-def _argv_mistakes(argv: tuple[str, ...], prompt: str | None) -> Iterator[Mistake]:
+def list_argv_mistakes(
+    argv: tuple[str, ...], prompt: str | None, option: str = "prompt"
+) -> Iterator[Mistake]:
+    """Yield what is wrong with the words of a command, and with how it gets its prompt.
+
+    option: the name of the option that `prompt` is from
+    """
     if not argv or not argv[0].strip():
         yield Mistake(("argv",), "must name a program", 'for example ["claude", "-p"]')
         return
@@ -224,7 +230,7 @@ def _argv_mistakes(argv: tuple[str, ...], prompt: str | None) -> Iterator[Mistak
         yield Mistake(("argv", 0), f"expected a program, got '{argv[0]}'", hint)
     has_place = any(PROMPT in word for word in argv)
     if prompt == "stdin" and has_place:
-        yield Mistake(("prompt",), "is on stdin, but `{prompt}` stands in `argv`")
+        yield Mistake((option,), "is on stdin, but `{prompt}` stands in `argv`")
     if prompt in ("argument", "file") and not has_place:
         yield Mistake(("argv",), "must say where the prompt goes", "put `{prompt}` there")
 
@@ -238,7 +244,8 @@ def _find_keys(argv: tuple[str, ...]) -> Iterator[int]:
             yield place
 
 
-def _variable_mistakes(names: tuple[str, ...]) -> Iterator[Mistake]:
+def list_variable_mistakes(names: tuple[str, ...]) -> Iterator[Mistake]:
+    """Yield what is wrong with the names of environment variables that a command gets."""
     for place, name in enumerate(names):
         # What is no name may be the key itself, so it isn't repeated.
         if not (name.isascii() and name.isidentifier()):
