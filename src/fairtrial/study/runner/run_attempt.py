@@ -20,6 +20,8 @@ from fairtrial.study.agents.journal import Journal
 from fairtrial.study.agents.output import ReadOutput, read_output
 from fairtrial.study.agents.task import Task
 from fairtrial.study.agents.workspace import Workspace
+from fairtrial.study.evaluators.case import EvaluationRun
+from fairtrial.study.evaluators.evaluator_set import EvaluatorSet
 from fairtrial.study.event_loop import resolve
 from fairtrial.study.ledger.packing import Body, UnwritableError, pack
 from fairtrial.study.model.expenses import NO_EXPENSE, Expense
@@ -35,6 +37,7 @@ from fairtrial.study.model.runs import (
     RunStatus,
 )
 from fairtrial.study.problems.hooks import ProblemHooks
+from fairtrial.study.problems.packet import ProblemPacket
 from fairtrial.study.problems.run_copies import (
     copy_condition,
     copy_problem,
@@ -70,11 +73,18 @@ METADATA_COLUMNS = (
 _NO_METADATA = dict.fromkeys(("problem_family", *METADATA_COLUMNS))
 
 
-def evaluate_output(problem: Problem, output: Mapping[str, Any]) -> list[Row]:
+def evaluate_output(
+    problem: Problem, output: Mapping[str, Any], run: EvaluationRun | None = None
+) -> list[Row]:
     """Return a problem's verdict on an output, as rows of evaluations.
 
     The evaluator gets a copy of the output: what it changes there is not stored.
+
+    run: the run that the output comes from
     """
+    if isinstance(problem, ProblemPacket) and isinstance(problem.evaluator, EvaluatorSet):
+        rows: list[Row] = resolve(problem.evaluator.evaluate(problem, copy_value(output), run))
+        return rows
     return read_verdict(resolve(problem.evaluate(copy_value(output))))
 
 
@@ -276,7 +286,9 @@ class StudyWork:
         run.add_output(read_output(resolve(call(task))))
         if run.failure_kind is None and run.outputs is not None:
             run.is_evaluating = True
-            run.evaluations = evaluate_output(problem, run.outputs)
+            run.evaluations = evaluate_output(
+                problem, run.outputs, EvaluationRun(copy_spec(spec), run.journal)
+            )
 
     def _outcome(
         self, run: _RunRecord, spec: RunSpec, started_at: str, latency_s: float
