@@ -13,6 +13,9 @@ from fairtrial.study.model.runs import RunSpec
 from fairtrial.study.model.study import RunBudget
 from fairtrial.study.problems.packet import ProblemPacket, find_answer
 
+JUDGE_ENTRY = "judge_answer"
+"""The kind of journal entry with a judge's answer."""
+
 
 @dataclass(frozen=True, slots=True)
 class EvaluationRun:

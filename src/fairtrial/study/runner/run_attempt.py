@@ -56,7 +56,7 @@ from fairtrial.study.runner.failures import (
     format_trace,
     make_writable,
 )
-from fairtrial.study.runner.metrics import compose_metrics
+from fairtrial.study.runner.metrics import add_judge_costs, compose_metrics
 from fairtrial.study.runner.seeding import global_seeder
 from fairtrial.study.tables.spending import count_tokens
 
@@ -335,9 +335,11 @@ class StudyWork:
         own, rows, outcomes = run.metrics, run.evaluations, self._outcomes
         has_output = run.has_output
         try:
-            return compose_metrics(
+            metrics = compose_metrics(
                 own, rows, run.events, latency_s, outcomes, has_output=has_output, paid=paid
             )
+            # Judges' costs are in the journal; what the agent reports doesn't include them.
+            return add_judge_costs(metrics, own, run.journal) if rows else metrics
         except Exception as error:  # such as a mean beyond the range of floats
             run.fail(error)
             return compose_metrics({}, [], run.events, latency_s, (), paid=paid)
