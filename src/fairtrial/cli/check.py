@@ -72,6 +72,4 @@ def command(study: Path, as_json: bool) -> None:
 def _names_own_functions(study: Study) -> bool:
     """Return whether agents or problems are given as `module:function`."""
     uses = [binding.use for binding in study.agents.values()]
-    for problem in study.problems.values():
-        uses += [problem.use or "", str(problem.evaluator or "")]
-    return any(":" in use for use in uses)
+    return any(":" in use for use in uses) or study.names_problem_code

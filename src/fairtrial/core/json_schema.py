@@ -57,6 +57,7 @@ def record_schema(cls: type[Any], rules: SchemaRules, definitions: dict[str, Sch
     docs = field_docs(cls)
     defaults = {field.name: field.default for field in dataclasses.fields(cls)}
     properties: dict[str, Schema] = {}
+    keys: Mapping[str, str] = getattr(cls, "_file_keys", {})
     for name, hint in field_types(cls).items():
         rule = rules.fields.get(cls, {}).get(name, {})
         properties[name] = {"description": docs[name]}
@@ -70,8 +71,9 @@ def record_schema(cls: type[Any], rules: SchemaRules, definitions: dict[str, Sch
     return {
         "description": (cls.__doc__ or "").partition("\n")[0],
         "type": "object",
-        "properties": properties | dict(rules.legacy_keys.get(cls, {})),
-        "required": list(required_fields(cls)),
+        "properties": {keys.get(name, name): schema for name, schema in properties.items()}
+        | dict(rules.legacy_keys.get(cls, {})),
+        "required": [keys.get(name, name) for name in required_fields(cls)],
         "additionalProperties": False,
         **rules.shapes.get(cls, {}),
     }

@@ -34,6 +34,8 @@ class Record:
 
     __slots__ = ()
     _short_field: ClassVar[str] = ""
+    _file_keys: ClassVar[Mapping[str, str]] = {}
+    """The keys in files of fields whose names can't be theirs, such as words of Python."""
 
     def __post_init__(self) -> None:
         mistakes: list[Mistake] = []
@@ -71,7 +73,7 @@ class Record:
         By default a text is short for the field that `_short_field` names.
         """
         is_short = bool(cls._short_field) and isinstance(value, str)
-        return {cls._short_field: value} if is_short else None
+        return {_file_key(cls, cls._short_field): value} if is_short else None
 
     @classmethod
     def _older_form(
@@ -107,13 +109,17 @@ def build_record(cls: type[T], data: Any, path: FieldPath, mistakes: list[Mistak
     if is_record:
         data = cls._older_form(data, path, mistakes)  # type: ignore[attr-defined]
     hints = field_types(cls)
+    keys = {_file_key(cls, name): name for name in hints}
     mistakes.extend(
-        Mistake((*path, key), "unknown key", did_you_mean(key, hints))
+        Mistake((*path, key), "unknown key", did_you_mean(key, keys))
         for key in data
-        if key not in hints
+        if key not in keys
     )
+    data = {keys[key]: value for key, value in data.items() if key in keys}
     mistakes.extend(
-        Mistake(path, f"'{key}' is missing") for key in required_fields(cls) if key not in data
+        Mistake(path, f"'{_file_key(cls, name)}' is missing")
+        for name in required_fields(cls)
+        if name not in data
     )
     fields, valid_names = _read_fields(hints, data, path, mistakes)
     if len(mistakes) == before:
@@ -128,6 +134,10 @@ def build_record(cls: type[T], data: Any, path: FieldPath, mistakes: list[Mistak
         further = (mistake for mistake in record._mistakes() if valid_names & set(mistake.path[:1]))
         mistakes.extend(mistake.under(path) for mistake in further)
     return record
+
+
+def _file_key(cls: type[Any], name: str) -> str:
+    return cls._file_keys.get(name, name) if issubclass(cls, Record) else name
 
 
 def _read_fields(
@@ -213,12 +223,29 @@ def _convert_union(
     if value is None and types.NoneType in args:
         return None
     options = [arg for arg in args if arg is not types.NoneType]
-    for option in options[:-1]:
+    likeliest = _likeliest(value, options)
+    for option in options:
+        if option is likeliest and option is options[-1]:
+            break
         trial: list[Mistake] = []
         converted = convert_value(value, option, path, trial)
         if not trial:
             return converted
-    return convert_value(value, options[-1], path, mistakes)
+    return convert_value(value, likeliest, path, mistakes)
+
+
+def _likeliest(value: Any, options: list[Any]) -> Any:
+    """Return the type that a value was probably meant to have, for messages; else the last."""
+    kinds = [typing.get_origin(option) or option for option in options]
+    wanted: tuple[type[Any], ...] = ()
+    if isinstance(value, Mapping):
+        wanted = (Mapping,) if Mapping in kinds else (Record,)
+    elif isinstance(value, (list, tuple)):
+        wanted = (tuple,)
+    for option, kind in zip(options, kinds, strict=True):
+        if isinstance(kind, type) and issubclass(kind, wanted):
+            return option
+    return options[-1]
 
 
 def _convert_tuple(
@@ -324,14 +351,19 @@ def describe_value(value: Any) -> str:
 
 
 def _list_main_fields(cls: type[Any]) -> str:
-    names = list(required_fields(cls)) or list(field_types(cls))[:3]
+    fields = list(required_fields(cls)) or list(field_types(cls))[:3]
+    names = [_file_key(cls, name) for name in fields]
     return ", ".join(names) + ", ..."
 
 
 def dump_record(value: Any) -> Any:
     """Convert a record (or a tuple or mapping of them) to plain data for `build_record`."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {name: dump_record(getattr(value, name)) for name in fields_to_dump(value)}
+        cls = type(value)
+        return {
+            _file_key(cls, name): dump_record(getattr(value, name))
+            for name in fields_to_dump(value)
+        }
     if isinstance(value, tuple):
         return [dump_record(item) for item in value]
     if isinstance(value, Mapping):

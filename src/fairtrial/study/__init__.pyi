@@ -3,6 +3,7 @@
 from fairtrial.study import (
     agents as agents,
     design as design,
+    evaluators as evaluators,
     executors as executors,
     extensions as extensions,
     files as files,
@@ -72,6 +73,10 @@ from fairtrial.study.model.hypotheses import (
     OutcomeSpec as OutcomeSpec,
     Stopping as Stopping,
 )
+from fairtrial.study.model.problems import (
+    Dataset as Dataset,
+    ProblemBinding as ProblemBinding,
+)
 from fairtrial.study.model.runs import (
     RunOutput as RunOutput,
     RunResult as RunResult,
@@ -80,7 +85,6 @@ from fairtrial.study.model.runs import (
 )
 from fairtrial.study.model.study import (
     AgentBinding as AgentBinding,
-    ProblemBinding as ProblemBinding,
     RunBudget as RunBudget,
     SeedPolicy as SeedPolicy,
     Study as Study,

@@ -59,6 +59,12 @@ def validator_of(name: str) -> jsonschema.Draft202012Validator:
     )
 
 
+def key_of(cls: type[Any], field: str) -> str:
+    """The key that a field has in files."""
+    key: str = getattr(cls, "_file_keys", {}).get(field, field)
+    return key
+
+
 def is_built(cls: type[Any], data: Any) -> bool:
     mistakes: list[Mistake] = []
     made = build_record(cls, copy.deepcopy(data), (), mistakes)
@@ -98,7 +104,7 @@ def test_every_field_of_every_record_is_described(name: str) -> None:
     assert schema["additionalProperties"] is False
     docs = field_docs(cls)
     for field in field_types(cls):
-        assert schema["properties"][field]["description"] == docs[field]
+        assert schema["properties"][key_of(cls, field)]["description"] == docs[field]
         assert docs[field]
     assert schema["description"]
 
@@ -162,6 +168,9 @@ SAMPLES: dict[str, Any] = {
     "AgentBinding": WHOLE["agents"]["a"],
     "ProblemBinding": WHOLE["problems"]["sum"],
     "Resources": {"cpus": 2, "custom": {"tpu": 1}},
+    "EvaluatorBinding": {"use": "exact", "options": {"ignore_case": True}},
+    "RowSample": {"n": 3, "stratify": "topic"},
+    "Dataset": {"from": "tasks.jsonl", "brief": "{question}", "sample": {"n": 5}},
 }
 PROBES: list[Any] = [
     *(None, True, False, 0, 1, -1, 7, 0.5, -0.5, "", " ", "x", "a:b", ":", "a:", ":b", "b: c:d"),
@@ -182,7 +191,8 @@ def test_there_is_a_sample_of_every_record() -> None:
 @pytest.mark.parametrize("name", RECORDS)
 def test_schema_and_records_agree_on_every_field(name: str) -> None:
     validator, cls, sample = validator_of(name), RECORDS[name], SAMPLES[name]
-    cases = [(field, {**sample, field: probe}) for field in field_types(cls) for probe in PROBES]
+    keys = [key_of(cls, field) for field in field_types(cls)]
+    cases = [(key, {**sample, key: probe}) for key in keys for probe in PROBES]
     cases += [
         (field, {key: value for key, value in sample.items() if key != field}) for field in sample
     ]

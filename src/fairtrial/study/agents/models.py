@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from fairtrial.llm import (
     ChatAnswer,
@@ -25,9 +25,19 @@ from fairtrial.study.agents.transcript import message_event, model_call_event
 from fairtrial.study.event_loop import resolve
 
 if TYPE_CHECKING:
-    from fairtrial.study.agents.task import Task
+    from fairtrial.study.agents.journal import Journal
+    from fairtrial.study.model.runs import RunSpec
 
 ENTRY = "model_answer"
+
+
+class ModelUser(Protocol):
+    """What a model is asked for: a task, or the evaluation of a run."""
+
+    run_spec: RunSpec
+    journal: Journal
+
+    def record(self, event: Mapping[str, Any]) -> None: ...
 
 
 class TaskModel:
@@ -36,7 +46,10 @@ class TaskModel:
     options: how it is asked
     """
 
-    def __init__(self, options: ChatOptions, task: Task) -> None:
+    entry_kind = ENTRY
+    """The kind of journal entry that keeps an answer."""
+
+    def __init__(self, options: ChatOptions, task: ModelUser) -> None:
         self.options = options
         self._task = task
         self._shown: list[dict[str, Any]] = []
@@ -44,7 +57,7 @@ class TaskModel:
         self._earlier = {
             str(entry.data["key"]): entry.data["answer"]
             for entry in task.journal.entries()
-            if entry.kind == ENTRY
+            if entry.kind == self.entry_kind
         }
 
     async def ask(
@@ -117,7 +130,7 @@ class TaskModel:
         # In a thread: it returns when the entry is on disk, and other runs go on meanwhile.
         await asyncio.to_thread(
             self._task.journal.append,
-            ENTRY,
+            self.entry_kind,
             facts,
             cost_usd=self.cost_of(answer),
             input_tokens=(answer.prompt_tokens or 0) if paid else 0,

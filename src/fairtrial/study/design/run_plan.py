@@ -175,7 +175,7 @@ class RunPlan:
         pairs = count_pairs(self.study, condition.factor_assignments)
         return pairs * count_replicates(self.study)
 
-    def _make_pairs(self, position: int) -> list[AgentProblemPair]:
+    def _make_pairs(self, position: int) -> Sequence[AgentProblemPair]:
         return make_pairs(self.study, self._admissible[position], self._seed_policy)
 
     def _compute_quotas(self) -> list[int] | None:

@@ -21,6 +21,8 @@ SUBJECT = "subject"
 """The name of the block whose levels are the subjects of repeated measures."""
 MAX_RUNS = 10_000_000
 """The most runs in a plan; with many more, two runs would almost surely share an id."""
+MOST_KEPT_PAIRS = 1_000
+"""How many pairs of agent and problem under one condition are kept in memory."""
 # Designs that don't repeat their own rows (`number_rows`), so that runs are replicated instead.
 REPLICATED_BY_RUNS = (
     DesignKind.FULL_FACTORIAL,
@@ -51,7 +53,7 @@ def get_problems(study: Study, condition: Condition) -> tuple[str | None, ...]:
     if study.condition_runner is not None:
         return (None,)
     assigned = _get_assigned(condition, PROBLEM_FACTORS)
-    return assigned or study.problem_ids or tuple(study.problems) or (DEFAULT_PROBLEM,)
+    return assigned or study.problem_ids or study.problem_names or (DEFAULT_PROBLEM,)
 
 
 def count_pairs(study: Study, factors: Mapping[str, Any]) -> int:
@@ -116,24 +118,46 @@ class AgentProblemPair(NamedTuple):
     make_seed: Callable[[int], int]
 
 
-def make_pairs(
-    study: Study, condition: Condition, policy: Mapping[str, Any]
-) -> list[AgentProblemPair]:
-    """Return the pairs of agent and problem under a condition.
+class _PairList(Sequence[AgentProblemPair]):
+    """The pairs of agent and problem under a condition, each made when it is asked for."""
 
-    `policy` holds the fields of the study's `SeedPolicy`.
-    """
-    study_id, condition_id = study.study_id, condition.condition_id
-    return [
-        AgentProblemPair(
+    def __init__(self, study: Study, condition: Condition, policy: Mapping[str, Any]) -> None:
+        self._ids = study.study_id, condition.condition_id
+        self._policy = policy
+        self._agents = get_agents(study, condition)
+        self._problems = get_problems(study, condition)
+
+    def __len__(self) -> int:
+        return len(self._agents) * len(self._problems)
+
+    def __getitem__(self, index: Any) -> Any:
+        agent_index, problem_index = divmod(range(len(self))[index], len(self._problems))
+        return self._make(self._agents[agent_index], self._problems[problem_index])
+
+    def __iter__(self) -> Iterator[AgentProblemPair]:
+        return itertools.starmap(self._make, itertools.product(self._agents, self._problems))
+
+    def _make(self, agent: str | None, problem: str | None) -> AgentProblemPair:
+        study_id, condition_id = self._ids
+        return AgentProblemPair(
             agent,
             problem,
             run_id_maker(study_id, condition_id, agent, problem),
-            seed_maker(policy, study_id, condition_id, f"{agent}:{problem}"),
+            seed_maker(self._policy, study_id, condition_id, f"{agent}:{problem}"),
         )
-        for agent in get_agents(study, condition)
-        for problem in get_problems(study, condition)
-    ]
+
+
+def make_pairs(
+    study: Study, condition: Condition, policy: Mapping[str, Any]
+) -> Sequence[AgentProblemPair]:
+    """Return the pairs of agent and problem under a condition.
+
+    Many pairs, as of a large dataset, are made one by one when they are asked for.
+
+    policy: the fields of the study's `SeedPolicy`
+    """
+    pairs = _PairList(study, condition, policy)
+    return pairs if len(pairs) > MOST_KEPT_PAIRS else list(pairs)
 
 
 def make_run_spec(
@@ -232,18 +256,16 @@ def refuse_collisions(study: Study, conditions: Sequence[Condition]) -> None:
 
 
 def _generate_id_numbers(study: Study, conditions: Sequence[Condition]) -> Iterator[int]:
-    """Yield the runs' ids as numbers, in plan order, without creating their specs."""
+    """Yield the runs' ids as numbers, without creating their specs."""
     replicates = range(1, count_replicates(study) + 1)
     for condition in conditions:
         if not condition.admissible:
             continue
-        makers = [
-            run_id_maker(study.study_id, condition.condition_id, agent, problem)
-            for agent in get_agents(study, condition)
-            for problem in get_problems(study, condition)
-        ]
-        for replicate in replicates:
-            for make in makers:
+        names = itertools.product(get_agents(study, condition), get_problems(study, condition))
+        # The order doesn't matter here, and a maker holds much more than a name.
+        for agent, problem in names:
+            make = run_id_maker(study.study_id, condition.condition_id, agent, problem)
+            for replicate in replicates:
                 yield int(make(replicate)[4:], 16)
 
 

@@ -29,7 +29,7 @@ def _dump_record(record: Record) -> Any:
     for value in values.values():
         if cls._short_form(value) is not None and build_record(cls, value, (), []) == record:
             return dump_record(value)
-    return {name: dump_brief(value) for name, value in values.items()}
+    return {cls._file_keys.get(name, name): dump_brief(value) for name, value in values.items()}
 
 
 def _is_made_by(record: Record, values: Mapping[str, Any]) -> bool:

@@ -30,11 +30,11 @@ from fairtrial.study.model.hypotheses import (
     OutcomeSpec,
     Stopping,
 )
+from fairtrial.study.model.problems import Dataset, EvaluatorBinding, ProblemBinding, RowSample
 from fairtrial.study.model.resources import Resources
 from fairtrial.study.model.study import (
     SEED_STRATEGIES,
     AgentBinding,
-    ProblemBinding,
     RunBudget,
     SeedPolicy,
     Study,
@@ -103,6 +103,17 @@ _RULES: dict[type[Any], dict[str, json_schema.Schema]] = {
         "max_parallel": _FROM_ONE,
         "max_per_minute": _ABOVE_ZERO,
     },
+    EvaluatorBinding: {"use": _NOT_BLANK},
+    RowSample: {"n": _FROM_ONE},
+    Dataset: {
+        "source": {"type": "string", **_NOT_BLANK},
+        "delimiter": {"maxLength": 1},
+        "split": {
+            "type": "object",
+            "properties": {"seed": {"type": "number"}},
+            "additionalProperties": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+        },
+    },
     Resources: {"cpus": _FROM_ZERO, "gpus": _FROM_ZERO, "memory_gb": _FROM_ZERO},
 }
 
@@ -122,6 +133,18 @@ _SHAPES: dict[type[Any], json_schema.Schema] = {
         ],
     },
     Contrast: {"required": ["left", "right"]},
+    Dataset: {
+        "allOf": [
+            {
+                "if": json_schema.require_field("split", {"minProperties": 1}),
+                "then": json_schema.require_field("use", {"minLength": 1}),
+            },
+            {
+                "if": json_schema.require_field("use", {"minLength": 1}),
+                "then": json_schema.require_field("split", {"minProperties": 1}),
+            },
+        ],
+    },
     ProblemBinding: {
         "anyOf": [
             {
@@ -131,7 +154,7 @@ _SHAPES: dict[type[Any], json_schema.Schema] = {
                     "family": {"maxLength": 0},
                     "brief": {"maxLength": 0},
                     "payload": {"maxProperties": 0},
-                    "evaluator": {"maxLength": 0},
+                    "evaluator": {"type": ["string", "null"], "maxLength": 0},
                 },
             },
             {
@@ -140,7 +163,9 @@ _SHAPES: dict[type[Any], json_schema.Schema] = {
                     json_schema.require_field("family", {"minLength": 1}),
                     json_schema.require_field("brief", {"minLength": 1}),
                     json_schema.require_field("payload", {"minProperties": 1}),
-                    json_schema.require_field("evaluator", {"type": "string", "minLength": 1}),
+                    json_schema.require_field(
+                        "evaluator", {"minLength": 1, "minItems": 1, "not": {"type": "null"}}
+                    ),
                 ],
             },
         ],
@@ -154,6 +179,9 @@ _SHORT_FORMS: dict[type[Any], json_schema.Schema] = {
     Mediator: {"type": "string", **_NOT_BLANK},
     AgentBinding: {"type": "string", **_NOT_BLANK},
     ProblemBinding: {"type": "string"},
+    EvaluatorBinding: {"type": "string", **_NOT_BLANK},
+    RowSample: {"type": "integer", **_FROM_ONE},
+    Dataset: {"type": "string", **_NOT_BLANK},
 }
 
 

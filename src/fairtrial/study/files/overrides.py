@@ -37,7 +37,7 @@ def override(study: Study, assignments: Iterable[str]) -> Study:
         except StudyError as error:
             mistakes.extend(error.mistakes)
     changed = build_record(Study, data, (), mistakes)
-    object.__setattr__(changed, "folder", study.folder)  # no one else has a reference to it yet
+    changed.set_folder(study.folder)  # no one else has a reference to it yet
     if not mistakes:
         mistakes.extend(find_study_mistakes(changed, with_plan=False))
     if mistakes:

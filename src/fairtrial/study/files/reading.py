@@ -103,7 +103,7 @@ def _load(path: str | os.PathLike[str], format: str | None, *, validate: bool) -
     mistakes: list[Mistake] = []
     study = build_record(Study, document.data, (), mistakes)
     # Set in place: a provisional study, one with mistakes, can't be created again with its folder.
-    object.__setattr__(study, "folder", Path(path).absolute().parent)
+    study.set_folder(Path(path).absolute().parent)
     field_mistakes = [*mistakes, *document.mistakes]
     if isinstance(document.data, dict) and (validate or field_mistakes):
         # A field with a mistake may break rules for the whole study too; reporting that is no help.

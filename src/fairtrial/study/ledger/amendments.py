@@ -99,6 +99,8 @@ def read_versions(
 
 def _read_version(data: dict[str, Any]) -> StudyVersion:
     study = Study.from_dict(data["study"])
+    if study.dataset is not None and "problem_names" in data:
+        study.dataset.use_stored(data["problem_names"])
     accepted, session = tuple(data.get("accepted", ())), data.get("session")
     return StudyVersion(study, int(data["runs_done"]), data["at"], accepted, session)
 

@@ -34,6 +34,8 @@ EXCLUDED_FIELDS = {
 }
 """Parts of those fields that don't affect results."""
 CONDITIONS = "conditions"
+DATA = "data"
+"""What identifies the rows of a dataset; only studies with one have it."""
 KEY_FIELDS = ("name", "constraint_id")
 """The fields that identify the items of a list."""
 _MISSING = object()
@@ -44,6 +46,8 @@ def study_fingerprint(study: Study, conditions: Sequence[Condition]) -> dict[str
     """Return what the results of a study depend on, as plain data."""
     data = study.to_dict()
     covered = {name: _without(data[name], EXCLUDED_FIELDS.get(name, ())) for name in COVERED_FIELDS}
+    if study.dataset is not None:
+        covered[DATA] = dict(study.dataset.table.facts)
     covered[CONDITIONS] = digest_conditions(conditions)
     return covered
 
@@ -72,7 +76,10 @@ def differences(old: Any, new: Any) -> list[str]:
 
     For example ``factors[model].levels[small].value: 2 -> 3``.
     """
-    lines = list(_differences(old, new, ""))
+    data = _data_difference(old, new)
+    if data:
+        old, new = ({key: one[key] for key in one if key != DATA} for one in (old, new))
+    lines = [*data, *_differences(old, new, "")]
     other_conditions = [line for line in lines if line.startswith(f"{CONDITIONS}: ")]
     for line in other_conditions:
         lines.remove(line)
@@ -80,6 +87,18 @@ def differences(old: Any, new: Any) -> list[str]:
         why = "" if lines else " (a matrix file or a rule has changed)"
         lines.append(f"the design gives other conditions{why}")
     return lines
+
+
+def _data_difference(old: Any, new: Any) -> list[str]:
+    """Return a line about other rows of the same dataset; none if they are the same."""
+    before, after = old.get(DATA), new.get(DATA)
+    if not before or not after or before == after:
+        return []
+    counts = [f"{facts['rows']:,} rows, {facts['problems']:,} used" for facts in (before, after)]
+    digests = [str(facts["digest"])[:12] for facts in (before, after)]
+    source = new["problems"].get("from", "the dataset")
+    sizes = f"still {counts[0]}" if counts[0] == counts[1] else f"{counts[0]} -> {counts[1]}"
+    return [f"problems: the content of {source} changed: {sizes}; {' -> '.join(digests)}"]
 
 
 def _differences(old: Any, new: Any, path: str) -> Iterator[str]:

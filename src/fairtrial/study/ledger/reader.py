@@ -44,6 +44,7 @@ from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.runs import RunResult, RunStatus
 from fairtrial.study.model.study import Study
 
+PROBLEM_NAMES_FACT = "problem names"
 BATCH_RUNS = 256
 BATCH_BYTES = 8 << 20
 """How many results are read at once, and their size at most."""
@@ -126,8 +127,11 @@ class LedgerReader:
         try:
             study = Study.from_dict(json.loads(text))
             if folder is not None:
-                object.__setattr__(study, "folder", Path(folder))
-        except (ValueError, TypeError) as error:  # StudyError is a ValueError
+                study.set_folder(Path(folder))
+            names = self.fact(PROBLEM_NAMES_FACT)
+            if study.dataset is not None and names is not None:
+                study.dataset.use_stored(json.loads(names))
+        except (ValueError, TypeError, KeyError) as error:  # StudyError is a ValueError
             raise damaged(self.path, f"the study in it can't be read: {error}") from error
         return study
 

@@ -52,7 +52,10 @@ def first_version_facts(study: Study, at: str, lock: LockComparison) -> dict[str
     old, new = lock
     if old is None or not old.is_explicit:
         return {FIRST_STUDY_FACT: _dump_version(StudyVersion(study, 0, at)), **lock_facts(new)}
-    first = StudyVersion(Study.from_dict(old.study), 0, old.at)
+    locked = Study.from_dict(old.study)
+    if locked.dataset is not None and locked.dataset == study.dataset:
+        locked.dataset.use_stored(study.dataset.dump_names())
+    first = StudyVersion(locked, 0, old.at)
     code = describe_code_changes(old, new)
     changes = [
         line
@@ -127,8 +130,9 @@ def _dump_versions(versions: Sequence[StudyVersion]) -> str:
 
 def _dump_version(version: StudyVersion) -> str:
     data = {"at": version.at, "runs_done": version.runs_done, "accepted": list(version.accepted)}
-    study = version.study.to_dict()
-    return json.dumps({**data, "session": version.session, "study": study})
+    study, dataset = version.study.to_dict(), version.study.dataset
+    names = {} if dataset is None else {"problem_names": dataset.dump_names()}
+    return json.dumps({**data, "session": version.session, "study": study, **names})
 
 
 def _limit_changes(old: Study, new: Study) -> list[str]:

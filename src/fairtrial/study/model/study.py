@@ -13,6 +13,7 @@ from fairtrial.study.extensions import extensions
 from fairtrial.study.model.factors import Block, Constraint, DesignSpec, Factor
 from fairtrial.study.model.hypotheses import AnalysisPlan, Hypothesis, OutcomeSpec
 from fairtrial.study.model.identity import seed_maker
+from fairtrial.study.model.problems import Dataset, ProblemBinding, named_code
 from fairtrial.study.model.resources import Resources
 
 SCHEMA_VERSION = "0.2.0"
@@ -113,43 +114,6 @@ class AgentBinding(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class ProblemBinding(Record):
-    """The problem behind a problem's name: a plug-in, or a problem defined in the file.
-
-    use: a plug-in's name, or `module:callable`
-    options: the plug-in's options, or keyword arguments for the callable
-    family: the group of problems that it belongs to
-    brief: the task, as given to the agent
-    payload: data for the agent
-    metadata: any further data
-    evaluator: the function that scores an output, `module:callable`
-    resources: what each run on this problem needs of the machine
-    """
-
-    use: str | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
-    family: str = ""
-    brief: str = ""
-    payload: Mapping[str, Any] = field(default_factory=dict)
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    evaluator: str | None = None
-    resources: Resources | None = field(default=None, metadata=fields.ONLY_IF_SET)
-
-    _short_field: ClassVar[str] = "use"
-
-    def _mistakes(self) -> Iterator[Mistake]:
-        packet = [
-            name for name in ("family", "brief", "payload", "evaluator") if getattr(self, name)
-        ]
-        if self.use is None and not packet:
-            yield Mistake((), "needs `use` (a plug-in) or a packet (family, brief, evaluator)")
-        if self.use is not None and packet:
-            yield Mistake((), f"has both `use` and `{packet[0]}`", "a plug-in takes `options`")
-        if self.use is None and self.options:
-            yield Mistake(("options",), "are for a plug-in named by `use`")
-
-
-@dataclass(frozen=True, slots=True)
 class Study(Record):
     """A designed set of runs, and the hypotheses that they test.
 
@@ -174,7 +138,8 @@ class Study(Record):
     problem_ids: the problems used under every condition
     agent_specs: the agents used under every condition
     agents: the implementation behind each agent's name
-    problems: the problem behind each problem's name
+    problems: the problem behind each problem's name; or a dataset, `{from: tasks.jsonl, ...}`,
+        whose rows are the problems
     condition_runner: a function, `module:callable`, that runs a condition without agent and problem
     environment: names of environment variables that runs need, such as keys; they must be set, and
         workers on other machines get their values, which are never stored
@@ -203,7 +168,7 @@ class Study(Record):
     problem_ids: tuple[str, ...] = ()
     agent_specs: tuple[str, ...] = ()
     agents: Mapping[str, AgentBinding] = field(default_factory=dict)
-    problems: Mapping[str, ProblemBinding] = field(default_factory=dict)
+    problems: Dataset | Mapping[str, ProblemBinding] = field(default_factory=dict)
     condition_runner: str | None = None
     environment: tuple[str, ...] = field(default=(), metadata=fields.ONLY_IF_SET)
     folder: Path | None = field(
@@ -225,7 +190,33 @@ class Study(Record):
     ) -> dict[str, Any]:
         for extension in extensions():
             data = extension.modernize(data, path, mistakes)
+        problems = data.get("problems")
+        # Read here, so that mistakes in it are those of a dataset.
+        if isinstance(problems, Mapping) and isinstance(problems.get("from"), str):
+            dataset = build_record(Dataset, problems, (*path, "problems"), mistakes)
+            data = {**data, "problems": dataset}
         return data
+
+    def set_folder(self, folder: Path | None) -> None:
+        """Set the folder that paths are relative to, of a study that was just read."""
+        self._set("folder", folder)
+        if self.dataset is not None:
+            self.dataset._set("folder", folder)
+
+    @property
+    def dataset(self) -> Dataset | None:
+        """The dataset whose rows are the problems; None if there is none."""
+        return self.problems if isinstance(self.problems, Dataset) else None
+
+    @property
+    def problem_names(self) -> tuple[str, ...]:
+        """The names of the problems that it binds."""
+        return tuple(self.problems) if self.dataset is None else self.dataset.table.names
+
+    @property
+    def names_problem_code(self) -> bool:
+        """Whether problems, or their evaluators, are given as `module:callable`."""
+        return bool(named_code(self.problems))
 
     @property
     def primary_outcomes(self) -> tuple[str, ...]:

@@ -11,7 +11,16 @@ from fairtrial.study.protocols import Problem
 
 ANSWER_KEYS = ("candidate", "state", "answer", "solution", "final_answer", "x")
 """The keys under which an output may hold the answer to evaluate; the first one present counts."""
-_PACKET_KEYS = ("problem_id", "family", "brief", "payload", "metadata", "evaluator")
+_PACKET_KEYS = (
+    "problem_id",
+    "family",
+    "brief",
+    "payload",
+    "metadata",
+    "evaluator",
+    "reference",
+    "hidden",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +33,8 @@ class ProblemPacket:
     payload: the data for the agent
     metadata: further facts
     evaluator: scores an answer; without one, a run has only the agent's own metrics
+    reference: the right answer; agents get the packet without it
+    hidden: further data for evaluators; agents get the packet without them
     """
 
     problem_id: str
@@ -32,6 +43,8 @@ class ProblemPacket:
     payload: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     evaluator: Callable[[Any], Any] | None = None
+    reference: Any = None
+    hidden: Mapping[str, Any] = field(default_factory=dict)
 
     def evaluate(self, output: Mapping[str, Any]) -> Any:
         """Return the evaluator's verdict; None without an evaluator.
@@ -41,10 +54,15 @@ class ProblemPacket:
         """
         if self.evaluator is None:
             return None
-        for name in ANSWER_KEYS:
-            if name in output:
-                return self.evaluator(output[name])
-        return self.evaluator(output)
+        return self.evaluator(find_answer(output))
+
+
+def find_answer(output: Mapping[str, Any]) -> Any:
+    """Return the answer in an output: the first of `ANSWER_KEYS` that it has, else all of it."""
+    for name in ANSWER_KEYS:
+        if name in output:
+            return output[name]
+    return output
 
 
 def resolve_problem(
@@ -98,7 +116,7 @@ def _make_packet(fields: Mapping[str, Any], name: str) -> ProblemPacket:
         mistakes.append(Mistake(("evaluator",), "must be a function of the answer"))
     mistakes.extend(
         Mistake((part,), "must be a mapping")
-        for part in ("payload", "metadata")
+        for part in ("payload", "metadata", "hidden")
         if not isinstance(fields.get(part, {}), Mapping)
     )
     if mistakes:
@@ -110,4 +128,6 @@ def _make_packet(fields: Mapping[str, Any], name: str) -> ProblemPacket:
         payload=fields.get("payload", {}),
         metadata=fields.get("metadata", {}),
         evaluator=evaluator,
+        reference=fields.get("reference"),
+        hidden=fields.get("hidden", {}),
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -60,7 +61,10 @@ def _try_copy(value: Any) -> Any:
 
 
 class _PacketView(ProblemPacket):
-    """A packet whose payload and metadata are copied when they are first read."""
+    """A packet whose payload and metadata are copied when they are first read.
+
+    It has neither the reference nor the hidden columns, which agents must not see.
+    """
 
     __slots__ = ("_copies", "_packet")
     _copies: dict[str, Any]
@@ -80,6 +84,10 @@ class _PacketView(ProblemPacket):
     def _show(self, packet: ProblemPacket) -> None:
         for name in ("problem_id", "family", "brief", "evaluator"):
             object.__setattr__(self, name, getattr(packet, name))
+        object.__setattr__(self, "reference", None)
+        object.__setattr__(self, "hidden", {})
+        if packet.reference is not None or packet.hidden:
+            packet = replace(packet, reference=None, hidden={})
         object.__setattr__(self, "_packet", packet)
         object.__setattr__(self, "_copies", {})
 

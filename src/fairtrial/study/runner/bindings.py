@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +12,8 @@ from fairtrial.study.agents.call_forms import Call
 from fairtrial.study.design.agent_options import find_option_factors
 from fairtrial.study.design.runs import DEFAULT_AGENT, DEFAULT_PROBLEM, get_agents, get_problems
 from fairtrial.study.model.conditions import Condition
-from fairtrial.study.model.study import AgentBinding, ProblemBinding, Study
+from fairtrial.study.model.problems import Dataset, ProblemBinding, named_code
+from fairtrial.study.model.study import AgentBinding, Study
 from fairtrial.study.problems.packet import ProblemPacket
 from fairtrial.study.protocols import Problem
 from fairtrial.study.runner.agent_variants import check_agent_factors, check_option_levels
@@ -21,6 +23,7 @@ from fairtrial.study.runner.bound_objects import (
     make_problem,
     make_runner,
 )
+from fairtrial.study.runner.dataset_problems import DatasetProblems
 from fairtrial.study.runner.preflight import check_agent_problems
 
 NO_PROBLEM = ProblemPacket(DEFAULT_PROBLEM, family="none")
@@ -43,6 +46,12 @@ class Bindings:
     problems: Mapping[str, Problem] = field(default_factory=dict)
     condition_runner: Callable[..., Any] | None = None
     sources: Mapping[tuple[str, str], BindingSource] = field(default_factory=dict)
+
+    @property
+    def single_problems(self) -> Mapping[str, Problem]:
+        """The problems that aren't rows of a dataset."""
+        problems = self.problems
+        return problems.maps[0] if isinstance(problems, ChainMap) else problems
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebind, (dict(self.sources),)
@@ -67,10 +76,12 @@ def bind(
         agents, problems = _names_in_use(study, conditions)
         given_agents = _collect_sources("agent_bindings", agent_bindings, "agents", study)
         given_problems = _collect_sources("problem_registry", problem_registry, "problems", study)
+        problems = _without_rows(study, problems, given_problems)
         sources = _select_sources("agents", agents, given_agents, mistakes)
         if problems == [DEFAULT_PROBLEM] and not given_problems:
             given_problems = {DEFAULT_PROBLEM: BindingSource((), NO_PROBLEM)}
         sources |= _select_sources("problems", problems, given_problems, mistakes)
+        sources |= _dataset_source(study)
     bindings = _build_bindings(sources, mistakes)
     if not mistakes:
         mistakes.extend(check_agent_factors(study, conditions, bindings.agents))
@@ -95,6 +106,7 @@ def find_plugin_mistakes(study: Study, conditions: Iterable[Condition]) -> list[
         for name, source in _collect_sources("", None, section, study).items()
         if name in used and not _needs_import(source.value)
     }
+    sources |= _dataset_source(study, imports=False)
     bindings = _build_bindings(sources, mistakes)
     mistakes.extend(check_option_levels(study, conditions, bindings.agents))
     bound = bindings.agents, bindings.problems
@@ -103,8 +115,9 @@ def find_plugin_mistakes(study: Study, conditions: Iterable[Condition]) -> list[
 
 def _needs_import(binding: AgentBinding | ProblemBinding) -> bool:
     """Return whether a binding refers to a `module:callable` of the user."""
-    evaluator = binding.evaluator if isinstance(binding, ProblemBinding) else None
-    return ":" in (binding.use or "") or evaluator is not None
+    if isinstance(binding, ProblemBinding):
+        return bool(named_code({"": binding}))
+    return ":" in binding.use
 
 
 # -- from names to sources --
@@ -136,8 +149,30 @@ def _collect_sources(
         own_factors = find_option_factors(name, factors)
         return BindingSource((origin, name), value, study.folder, own_factors, study.run_budget)
 
-    bound = {name: source(section, name, value) for name, value in getattr(study, section).items()}
+    if isinstance(given, Dataset):
+        hint = "Study(..., problems=Dataset(...))"
+        raise StudyError(Mistake((argument,), "a dataset is the study's own `problems`", hint))
+    own = {} if isinstance(getattr(study, section), Dataset) else getattr(study, section)
+    bound = {name: source(section, name, value) for name, value in own.items()}
     return bound | {name: source(argument, name, value) for name, value in (given or {}).items()}
+
+
+def _without_rows(
+    study: Study, names: Sequence[str], given: Mapping[str, BindingSource]
+) -> list[str]:
+    """Return the names of problems that aren't rows of the study's dataset."""
+    if study.dataset is None:
+        return list(names)
+    return [name for name in names if name in given or name not in study.dataset]
+
+
+def _dataset_source(study: Study, *, imports: bool = True) -> dict[tuple[str, str], BindingSource]:
+    """Return the source of a dataset's problems; none if it has evaluators to import."""
+    dataset = study.dataset
+    if dataset is None or (not imports and named_code(dataset)):
+        return {}
+    source = BindingSource(("problems",), dataset, study.folder, (), study.run_budget)
+    return {("dataset", ""): source}
 
 
 def _select_sources(
@@ -181,7 +216,10 @@ def _build_bindings(
 ) -> Bindings:
     makers: Mapping[str, Callable[[str, BindingSource], Any]] = {
         "agents": make_agent,
-        "problems": lambda name, source: make_problem(name, source.value, source.folder),
+        "problems": lambda name, source: make_problem(
+            name, source.value, source.folder, source.budget
+        ),
+        "dataset": lambda name, source: DatasetProblems(source.value, source.folder, source.budget),
         "runner": lambda name, source: make_runner(source.value, source.folder),
     }
     built: dict[str, dict[str, Any]] = {section: {} for section in makers}
@@ -190,4 +228,7 @@ def _build_bindings(
             built[section][name] = makers[section](name, source)
         except StudyError as error:
             mistakes.extend(mistake.under(source.path) for mistake in error.mistakes)
-    return Bindings(built["agents"], built["problems"], built["runner"].get(""), sources)
+    problems: Mapping[str, Problem] = built["problems"]
+    if "" in built["dataset"]:
+        problems = ChainMap(built["problems"], built["dataset"][""])
+    return Bindings(built["agents"], problems, built["runner"].get(""), sources)

@@ -8,11 +8,26 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fairtrial.core import FieldPath, Mistake, PluginError, StudyError, build_record, plugins
+from fairtrial.core import (
+    FieldPath,
+    Mistake,
+    PluginError,
+    StudyError,
+    build_record,
+    convert_value,
+    plugins,
+)
 from fairtrial.study.agents.call_forms import Call, bind_agent, callable_name, construct, preset
 from fairtrial.study.agents.hooks import AgentHooks
+from fairtrial.study.evaluators.evaluator_set import EvaluatorSet, build_evaluators
 from fairtrial.study.extensions import extensions
-from fairtrial.study.model.study import AgentBinding, ProblemBinding, RunBudget
+from fairtrial.study.model.problems import (
+    EvaluatorBinding,
+    EvaluatorField,
+    ProblemBinding,
+    list_evaluators,
+)
+from fairtrial.study.model.study import AgentBinding, RunBudget
 from fairtrial.study.problems.hooks import ProblemReference
 from fairtrial.study.problems.packet import ProblemPacket, resolve_problem
 from fairtrial.study.protocols import Problem
@@ -85,38 +100,51 @@ def _check_hooks(agent: Any, call: Call, source: BindingSource) -> Call:
     return HookedAgent(agent, call)
 
 
-def make_problem(name: str, value: Any, folder: Path | None) -> Problem:
+def make_problem(
+    name: str, value: Any, folder: Path | None, budget: RunBudget | None = None
+) -> Problem:
     """Return the problem for an object, a mapping, a reference or a `ProblemBinding`.
 
     Raises `StudyError` if it is no problem, or its evaluator doesn't take one argument.
+
+    budget: the limits of the study, for evaluators that check them before anything runs
     """
     if isinstance(value, str):
         value = ProblemBinding(use=value)
     if isinstance(value, ProblemBinding):
-        problem = _build_problem(name, value, folder)
+        problem = _build_problem(name, value, folder, budget)
     else:
         for extension in extensions():
             value = extension.adapt_problem(name, value) or value
         problem = resolve_problem(name, registry={name: _load_evaluator(value, folder)})
-    evaluator = problem.evaluator if isinstance(problem, ProblemPacket) else problem.evaluate
+    check_evaluator(problem.evaluator if isinstance(problem, ProblemPacket) else problem.evaluate)
+    return problem
+
+
+def check_evaluator(evaluator: Any) -> None:
+    """Raise `StudyError` if an evaluator can't be called with one argument; None is none."""
     if evaluator is not None and not (callable(evaluator) and _takes_arguments(evaluator, 1)):
         message = (
             f"{callable_name(evaluator)} must be a function of one argument: the answer to judge"
         )
         raise StudyError(Mistake(("evaluator",), message))
-    return problem
 
 
-def _build_problem(name: str, binding: ProblemBinding, folder: Path | None) -> Problem:
+def _build_problem(
+    name: str, binding: ProblemBinding, folder: Path | None, budget: RunBudget | None
+) -> Problem:
     if binding.use is None:
-        evaluator = binding.evaluator
+        evaluator = build_evaluators(list_evaluators(binding.evaluator), folder, budget)
+        if isinstance(evaluator, EvaluatorSet):
+            evaluator.require_reference(binding.reference is not None)
         return ProblemPacket(
             name,
             binding.family or "unknown",
             binding.brief,
             binding.payload,
             binding.metadata,
-            None if evaluator is None else _load(evaluator, folder, "evaluator"),
+            evaluator,
+            binding.reference,
         )
     if ":" not in binding.use:
         problem = _build_plugin("problems", binding.use, binding.options)
@@ -128,12 +156,19 @@ def _build_problem(name: str, binding: ProblemBinding, folder: Path | None) -> P
 
 
 def _load_evaluator(problem: Any, folder: Path | None) -> Any:
-    """Return a packet or mapping with its evaluator loaded if that is a `module:callable`."""
-    if isinstance(problem, Mapping) and isinstance(problem.get("evaluator"), str):
-        return {**problem, "evaluator": _load(problem["evaluator"], folder, "evaluator")}
-    if isinstance(problem, ProblemPacket) and isinstance(problem.evaluator, str):
-        return replace(problem, evaluator=_load(problem.evaluator, folder, "evaluator"))
-    return problem
+    """Return a packet or mapping with its evaluators built if it names them."""
+    is_mapping = isinstance(problem, Mapping)
+    if not is_mapping and not isinstance(problem, ProblemPacket):
+        return problem
+    named = problem.get("evaluator") if is_mapping else problem.evaluator
+    if not isinstance(named, (str, Mapping, list, tuple, EvaluatorBinding)):
+        return problem
+    mistakes: list[Mistake] = []
+    bindings = convert_value(named, EvaluatorField, ("evaluator",), mistakes)
+    if mistakes:
+        raise StudyError(mistakes)
+    built = build_evaluators(list_evaluators(bindings), folder)
+    return {**problem, "evaluator": built} if is_mapping else replace(problem, evaluator=built)
 
 
 def make_runner(value: Any, folder: Path | None) -> Callable[..., Any]:

@@ -23,7 +23,7 @@ from fairtrial.study.ledger.earlier_folders import (
 )
 from fairtrial.study.ledger.fingerprint import differences, study_fingerprint
 from fairtrial.study.ledger.plan_changes import reconcile_order
-from fairtrial.study.ledger.reader import LedgerReader
+from fairtrial.study.ledger.reader import PROBLEM_NAMES_FACT, LedgerReader
 from fairtrial.study.ledger.recording import (
     LockComparison,
     amendment_facts,
@@ -69,6 +69,8 @@ def store_plan(
             {**study_fingerprint(study, plan.conditions), **_problem_part(problem_fingerprints)}
         ),
     }
+    if study.dataset is not None:
+        facts[PROBLEM_NAMES_FACT] = json.dumps(study.dataset.dump_names())
     has_plan = ledger.fact("print") is not None
     accepted: list[str] = []
     if has_plan and _has_any(ledger, "results"):

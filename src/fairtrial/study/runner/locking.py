@@ -26,6 +26,7 @@ from fairtrial.study.ledger.study_lock import (
 )
 from fairtrial.study.ledger.writer import Ledger, open_ledger
 from fairtrial.study.model.conditions import Condition
+from fairtrial.study.model.problems import named_code
 from fairtrial.study.model.study import Study
 from fairtrial.study.problems.hooks import ProblemHooks
 from fairtrial.study.runner.bound_objects import make_problem
@@ -150,6 +151,8 @@ def make_lock(
             if fingerprint is not None
         },
     }
+    if study.dataset is not None:
+        code[f"data of {study.dataset.source}"] = str(study.dataset.table.facts.get("digest"))
     parts = digest_parts(plan, code)
     commit, is_dirty = (
         provenance.read_commit(study.folder or Path.cwd()) if with_commit else (None, None)
@@ -196,8 +199,7 @@ def _module_names(study: Study) -> set[str]:
         *(agent.use for agent in study.agents.values()),
         *(constraint.callable_ref for constraint in study.constraints),
     ]
-    for problem in study.problems.values():
-        references += [problem.use, problem.evaluator]
+    references += named_code(study.problems)
     return {text.partition(":")[0].partition(".")[0] for text in references if text and ":" in text}
 
 

@@ -76,7 +76,9 @@ def find_needs(study: Study) -> WorkNeeds:
 def _pairs(study: Study) -> Iterator[tuple[str, str]]:
     """Yield agents and problems that may run; conditions may choose among all that are bound."""
     for agent in study.agent_specs or study.agents:
-        for problem in study.problem_ids or study.problems or ("",):
+        problems = study.problem_ids or study.problem_names or ("",)
+        # The rows of a dataset need the same.
+        for problem in problems if study.dataset is None else problems[:1]:
             yield agent, problem
 
 

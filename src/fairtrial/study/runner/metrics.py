@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fairtrial.study.agents.events import EventStream
+from fairtrial.study.agents.journal import Journal
+from fairtrial.study.evaluators.case import JUDGE_ENTRY
 from fairtrial.study.model.expenses import NO_EXPENSE, Expense
 from fairtrial.study.model.hypotheses import OutcomeSpec
 from fairtrial.study.tables.primary_outcome import PRIMARY, primary_outcome
@@ -61,3 +63,29 @@ def _add_costs(own: Mapping[str, Any], paid: Expense) -> Mapping[str, Any]:
     if all(own.get(name) is None for name in TOKENS):
         filled |= {"input_tokens": paid.input_tokens, "output_tokens": paid.output_tokens}
     return filled
+
+
+def add_judge_costs(
+    metrics: dict[str, Any], own: Mapping[str, Any], journal: Journal
+) -> dict[str, Any]:
+    """Return metrics with what the run's judges cost, which is in its journal.
+
+    own: the metrics that the agent returned: costs among them don't include those of judges
+    """
+    if not any(map(any, journal.paid())):
+        return metrics
+    paid = NO_EXPENSE
+    for entry in journal.entries():
+        if entry.kind == JUDGE_ENTRY:
+            paid = paid.plus(entry.paid)
+    if paid is NO_EXPENSE:
+        return metrics
+    metrics["judge_cost_usd"] = paid.cost_usd
+    if own.get("cost_usd") is not None:
+        metrics["cost_usd"] += paid.cost_usd
+    if own.get("input_tokens") is not None or own.get("output_tokens") is not None:
+        metrics["input_tokens"] += paid.input_tokens
+        metrics["output_tokens"] += paid.output_tokens
+    if own.get("total_tokens") is not None:
+        metrics["total_tokens"] += paid.tokens
+    return metrics

@@ -16,6 +16,9 @@ from fairtrial.study.model.study import Study
 from fairtrial.study.protocols import Problem
 from fairtrial.study.runner.agent_variants import AgentVariants
 
+MOST_ROWS = 3
+"""How many rows of a dataset an agent is checked against."""
+
 
 @dataclass(frozen=True, slots=True)
 class HookedAgent:
@@ -56,7 +59,7 @@ def check_agent_problems(
             if not isinstance(agent, HookedAgent):
                 continue
             factors = condition.factor_assignments
-            for problem_name in get_problems(study, condition):
+            for problem_name in _problems_to_check(study, condition):
                 key = id(agent), problem_name or "", frozenset(factors)
                 problem = problems.get(problem_name or "")
                 if problem is None or key in checked:
@@ -66,6 +69,12 @@ def check_agent_problems(
                     located = mistake.under(("agents", agent_name or "", "options"))
                     mistakes.setdefault(str(located), located)
     return list(mistakes.values())
+
+
+def _problems_to_check(study: Study, condition: Condition) -> tuple[str | None, ...]:
+    """Return the problems under a condition; of a dataset, whose rows are alike, a few."""
+    names = get_problems(study, condition)
+    return names if study.dataset is None else names[:MOST_ROWS]
 
 
 def _find_agent(agent: Call | None, condition: Condition) -> Call | None:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from fairtrial.core import Mistake, StudyError, plugins
+from fairtrial.study.agents.journal import Journal
 from fairtrial.study.design.runs import get_problems
+from fairtrial.study.evaluators.case import EvaluationRun
 from fairtrial.study.ledger.lock import OwnerLock
 from fairtrial.study.ledger.reader import LedgerReader
 from fairtrial.study.ledger.writer import open_ledger
 from fairtrial.study.model.runs import RunResult
 from fairtrial.study.problems.hooks import ProblemHooks
 from fairtrial.study.problems.packet import ProblemPacket
+from fairtrial.study.protocols import Problem
 from fairtrial.study.runner.bound_objects import make_problem
+from fairtrial.study.runner.dataset_problems import DatasetProblems
 from fairtrial.study.runner.run_attempt import evaluate_output, evaluate_rescored
 from fairtrial.study.tables.export import export_tables
 from fairtrial.study.tables.rescored import Judge, RescoreResult, rescore
@@ -55,16 +60,15 @@ def _make_judge(
     """Return a function that evaluates a result, and the name of the evaluator."""
     study = reader.study
     if evaluator is None:
-        bound = {**study.problems, **registry}
-        _refuse_unbound_problems(reader, bound)
-        # All problems are built before any output is evaluated, so that mistakes come first.
-        problems = {name: make_problem(name, bound[name], study.folder) for name in bound}
+        problems = _bind_problems(reader, registry)
 
         def judge_run(result: RunResult) -> Any:
             problem = problems[_problem_id(result)]
             if isinstance(problem, ProblemHooks):
                 return evaluate_rescored(problem, result)
-            return evaluate_output(problem, result.outputs)
+            spec = result.run_spec
+            run = None if spec is None else EvaluationRun(spec, Journal())
+            return evaluate_output(problem, result.outputs, run)
 
         return judge_run, "own"
     if isinstance(evaluator, str):
@@ -74,6 +78,19 @@ def _make_judge(
         name = f"{evaluator.__module__}:{getattr(evaluator, '__qualname__', evaluator)}"
     packet = ProblemPacket("rescored", evaluator=evaluator)
     return (lambda result: evaluate_output(packet, result.outputs)), name
+
+
+def _bind_problems(reader: LedgerReader, registry: Mapping[str, Any]) -> Mapping[str, Problem]:
+    """Return all problems; they are built first, so that mistakes come before any evaluation."""
+    study = reader.study
+    rows: Any = {}
+    bound: dict[str, Any] = dict(registry)
+    if study.dataset is not None:
+        rows = DatasetProblems(study.dataset.reopened(), study.folder, None)
+    else:
+        bound = {**study.problems, **registry}
+    _refuse_unbound_problems(reader, {**dict.fromkeys(rows), **bound})
+    return ChainMap({name: make_problem(name, bound[name], study.folder) for name in bound}, rows)
 
 
 def _refuse_unbound_problems(reader: LedgerReader, bound: Mapping[str, Any]) -> None:

@@ -182,7 +182,7 @@ def _problems_with_hooks(bindings: Bindings) -> dict[str, ProblemHooks]:
     """Return the problems that have hooks, by name."""
     return {
         name: problem
-        for name, problem in bindings.problems.items()
+        for name, problem in bindings.single_problems.items()
         if isinstance(problem, ProblemHooks)
     }
 

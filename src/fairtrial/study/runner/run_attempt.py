@@ -20,6 +20,8 @@ from fairtrial.study.agents.journal import Journal
 from fairtrial.study.agents.output import ReadOutput, read_output
 from fairtrial.study.agents.task import Task
 from fairtrial.study.agents.workspace import Workspace
+from fairtrial.study.evaluators.case import EvaluationRun
+from fairtrial.study.evaluators.evaluator_set import EvaluatorSet
 from fairtrial.study.event_loop import resolve
 from fairtrial.study.ledger.packing import Body, UnwritableError, pack
 from fairtrial.study.model.expenses import NO_EXPENSE, Expense
@@ -35,6 +37,7 @@ from fairtrial.study.model.runs import (
     RunStatus,
 )
 from fairtrial.study.problems.hooks import ProblemHooks
+from fairtrial.study.problems.packet import ProblemPacket
 from fairtrial.study.problems.run_copies import (
     copy_condition,
     copy_problem,
@@ -53,7 +56,7 @@ from fairtrial.study.runner.failures import (
     format_trace,
     make_writable,
 )
-from fairtrial.study.runner.metrics import compose_metrics
+from fairtrial.study.runner.metrics import add_judge_costs, compose_metrics
 from fairtrial.study.runner.seeding import global_seeder
 from fairtrial.study.tables.spending import count_tokens
 
@@ -70,11 +73,18 @@ METADATA_COLUMNS = (
 _NO_METADATA = dict.fromkeys(("problem_family", *METADATA_COLUMNS))
 
 
-def evaluate_output(problem: Problem, output: Mapping[str, Any]) -> list[Row]:
+def evaluate_output(
+    problem: Problem, output: Mapping[str, Any], run: EvaluationRun | None = None
+) -> list[Row]:
     """Return a problem's verdict on an output, as rows of evaluations.
 
     The evaluator gets a copy of the output: what it changes there is not stored.
+
+    run: the run that the output comes from
     """
+    if isinstance(problem, ProblemPacket) and isinstance(problem.evaluator, EvaluatorSet):
+        rows: list[Row] = resolve(problem.evaluator.evaluate(problem, copy_value(output), run))
+        return rows
     return read_verdict(resolve(problem.evaluate(copy_value(output))))
 
 
@@ -276,7 +286,9 @@ class StudyWork:
         run.add_output(read_output(resolve(call(task))))
         if run.failure_kind is None and run.outputs is not None:
             run.is_evaluating = True
-            run.evaluations = evaluate_output(problem, run.outputs)
+            run.evaluations = evaluate_output(
+                problem, run.outputs, EvaluationRun(copy_spec(spec), run.journal)
+            )
 
     def _outcome(
         self, run: _RunRecord, spec: RunSpec, started_at: str, latency_s: float
@@ -323,9 +335,11 @@ class StudyWork:
         own, rows, outcomes = run.metrics, run.evaluations, self._outcomes
         has_output = run.has_output
         try:
-            return compose_metrics(
+            metrics = compose_metrics(
                 own, rows, run.events, latency_s, outcomes, has_output=has_output, paid=paid
             )
+            # Judges' costs are in the journal; what the agent reports doesn't include them.
+            return add_judge_costs(metrics, own, run.journal) if rows else metrics
         except Exception as error:  # such as a mean beyond the range of floats
             run.fail(error)
             return compose_metrics({}, [], run.events, latency_s, (), paid=paid)

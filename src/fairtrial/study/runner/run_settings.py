@@ -75,8 +75,13 @@ class RunSettings:
     notify: Callable[[str], None] = warnings.warn
 
     def apply(self, study: Study) -> Study:
-        """Return the study with output directory and condition runner of these settings."""
+        """Return the study with output directory and condition runner of these settings.
+
+        A dataset is read again: that of a study from a ledger has the names of its problems only.
+        """
         changes: dict[str, Any] = {}
+        if study.dataset is not None and not study.dataset.table.is_open:
+            changes["problems"] = study.dataset.reopened()
         if self.output_dir is not None:
             changes["output_dir"] = self.output_dir
         if self.condition_runner is not None and study.condition_runner is None:

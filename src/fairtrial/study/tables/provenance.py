@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial.core import dump_record
+from fairtrial.study.model.problems import named_code
 from fairtrial.study.model.study import Study
 
 HIDDEN = "***"
@@ -142,8 +143,7 @@ def _requirements(package: str) -> Iterable[str]:
 def _modules(study: Study) -> Iterable[str]:
     """Return the top-level modules that a study refers to; most packages are named like them."""
     references = [study.condition_runner, *(agent.use for agent in study.agents.values())]
-    for problem in study.problems.values():
-        references += [problem.use, problem.evaluator]
+    references += named_code(study.problems)
     return [text.split(":")[0].split(".")[0] for text in references if text and ":" in text]
 
 

@@ -72,6 +72,7 @@ def find_study_mistakes(
         known and found mistakes concerns the plan; False if the caller generates it anyway
     """
     checks: list[Callable[[Study], Iterable[Mistake]]] = [
+        _find_dataset_mistakes,
         _find_name_clashes,
         find_dangling_references,
         find_dependency_mistakes,
@@ -90,6 +91,11 @@ def concerns_plan(mistake: Mistake) -> bool:
     """Return whether conditions or the number of runs may depend on the field with a mistake."""
     # A mistake without a path is a missing study_id or title.
     return bool(mistake.path) and mistake.path[0] not in _FIELDS_OUTSIDE_PLAN
+
+
+def _find_dataset_mistakes(study: Study) -> Iterator[Mistake]:
+    if study.dataset is not None:
+        yield from study.dataset.table.mistakes
 
 
 def _find_name_clashes(study: Study) -> Iterator[Mistake]:

@@ -1,0 +1,1 @@
+"""Datasets: rows of files and tables as problems of a study."""
