@@ -128,7 +128,7 @@ def test_the_columns_are_those_that_were_promised(tmp_path, measurements):
     header, first, *rest = csv.reader(path.read_text("utf-8").splitlines())
     assert header == [
         "candidate", "benchmark", "session", "round", "position", "arm", "calls", "wall_s",
-        "cpu_s", "is_kept",
+        "cpu_s", "is_kept", "host",
     ]  # fmt: skip
     assert first == ["slower", "b0", "0", "0", "0", "base", "0", "1e-05", "1e-05", "False"]
     assert count == 1 + len(rest) == 110

@@ -96,6 +96,7 @@ class Session:
     rejection: what the candidate did wrong, if that ended the session without a result
     loaded: files that the candidate's worker imported, by their paths inside the sandbox
     slow_inputs: inputs on which the candidate was slowest relative to the base, the slowest first
+    host: the machine; times of different machines are never compared
     """
 
     benchmark: str
@@ -111,6 +112,7 @@ class Session:
     loaded: frozenset[str] = field(default=frozenset(), repr=False)
     slow_inputs: tuple[SlowInput, ...] = ()
     others_s: Pair | None = None
+    host: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,6 +314,7 @@ class Measurement:
     total_checks: whether claimed savings appear in the total of whole processes, one for each
         benchmark of calls that is faster; empty if the candidate was not to be adopted anyway
     is_eliminated: whether it has few sessions because it was eliminated from a race
+    host: the machine that all its sessions were on; empty in records of earlier versions
     """
 
     verdict: Verdict
@@ -326,6 +329,7 @@ class Measurement:
     sessions: tuple[Session, ...] = field(default=(), repr=False)
     total_checks: tuple[TotalCheck, ...] = ()
     is_eliminated: bool = False
+    host: str = ""
 
     @property
     def verdict_text(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import socket
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -127,6 +128,7 @@ class ProcessBenchmark:
                 for position, arm in enumerate(arms)
             ),
             seconds=time.monotonic() - began,
+            host=socket.gethostname(),
             peak_rss_mb=Pair(base.done.peak_rss_mb, candidate.done.peak_rss_mb),
             rejection=rejection and self._with_benchmark(rejection),
         )

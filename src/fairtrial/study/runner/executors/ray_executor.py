@@ -27,6 +27,7 @@ from fairtrial.study.runner.executors.study_files import (
     FilesPacked,
     StudyFiles,
     find_study_files,
+    spell_size,
 )
 
 WINDOW = 256
@@ -128,14 +129,14 @@ class Ray:
         if mistakes:
             raise StudyError(mistakes)
         parcels = tuple(parcel for pack in needs.packers if (parcel := pack()) is not None)
-        size_mb = sum(parcel.size_bytes for parcel in parcels) / MB
-        if size_mb > self.most_mb:
-            message = f"the repositories of code problems are {size_mb:,.1f} MB, packed; at most "
-            message += f"{self.most_mb:,.0f} MB go to nodes"
+        size_bytes = sum(parcel.size_bytes for parcel in parcels)
+        if size_bytes > self.most_mb * MB:
+            message = f"the repositories of code problems are {spell_size(size_bytes)}, packed; at "
+            message += f"most {self.most_mb:,.0f} MB go to nodes"
             raise StudyError(Mistake(("executor",), message, "use --shared-files, or `most_mb`"))
         text = f"to each node go the study's files: {files.describe()}"
         if parcels:
-            text += f"; repositories: {len(parcels)}, {size_mb:.1f} MB"
+            text += f"; repositories: {len(parcels)}, {spell_size(size_bytes)}"
         getattr(work, "emit_progress", events.ignore_event)(FilesPacked(text))
         return Luggage(session, files.roots, files.archive(), parcels, code)
 

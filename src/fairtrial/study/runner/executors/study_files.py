@@ -45,7 +45,7 @@ class StudyFiles:
     def describe(self) -> str:
         """Return how much it is: `12 files, 0.3 MB`."""
         count = len(self.paths)
-        return f"{count:,} {'file' if count == 1 else 'files'}, {self.size_bytes / MB:.1f} MB"
+        return f"{count:,} {'file' if count == 1 else 'files'}, {spell_size(self.size_bytes)}"
 
     def find_mistakes(self, most_mb: float) -> Iterator[Mistake]:
         """Yield a mistake if it is more than `most_mb`."""
@@ -62,8 +62,9 @@ class StudyFiles:
         )
 
     def digest(self) -> str:
-        """Return a digest of the Python files, as they are on this machine."""
-        return digest_code(path for path in self.paths if path.endswith(".py"))
+        """Return a digest of the Python files, as they are on this machine; empty without any."""
+        paths = self.code_paths()
+        return digest_code(paths) if paths else ""
 
     def code_paths(self) -> tuple[str, ...]:
         """Return the Python files."""
@@ -108,6 +109,11 @@ def find_study_files(folder: Path | None, output: Path | None) -> StudyFiles:
     listed = (path for root in roots for path in _list_files(Path(root), skipped))
     paths = dict.fromkeys(map(str, listed))
     return StudyFiles(tuple(roots), tuple(paths), sum(map(_size, paths)))
+
+
+def spell_size(size_bytes: int) -> str:
+    """Return a size for people: `12 kB`, `3.4 MB`."""
+    return f"{size_bytes / MB:,.1f} MB" if size_bytes >= MB else f"{size_bytes / 1000:,.1f} kB"
 
 
 def digest_code(paths: Iterable[str]) -> str:
