@@ -10,6 +10,7 @@ import os
 import platform
 import socket
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -39,6 +40,7 @@ from fairtrial.study.runner.executors.worker_process import WorkerProcess
 FAILED = 5
 """A kind of reply beside those of frames: the worker process died, or was killed for its time."""
 NO_ASSIGNMENT_S = 3600.0
+NODE_POLL_S = 1.0
 STUDY_CODE = "the study's code"
 Reply = tuple[Any, ...]
 """`(EVENT, data)`, `(ENTRY, data)`, `(DONE, outcome, stdout, stderr)` or
@@ -107,6 +109,21 @@ class _RelayPool(WorkerPool):
         return self.content
 
 
+def _end_with_node() -> None:
+    """End this process soon after the Ray node that started it; Ray doesn't always see to that.
+
+    Its worker process dies with it, and the kernel lets go of the copies of files.
+    """
+    node = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == node:
+            time.sleep(NODE_POLL_S)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="fairtrial-node", daemon=True).start()
+
+
 class RayWorker:
     """The actor; see the module. `stop` may be called while `exchange` is under way.
 
@@ -123,6 +140,7 @@ class RayWorker:
         folder: str,
         luggage: Luggage,
     ) -> None:
+        _end_with_node()
         self._request: RunRequest | None = None
         self._stopping = threading.Event()
         self._failures = _FailureNotes()
