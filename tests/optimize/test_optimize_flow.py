@@ -267,6 +267,25 @@ def test_a_judge_that_fails_is_asked_again_later_and_others_are_settled(where, m
     assert not {"initial/0", "initial/1"} & again.asked.keys()
 
 
+def test_what_was_timed_on_another_machine_is_timed_again_and_not_asked_for():
+    class Elsewhere(Journal):
+        def append(self, kind, data, **paid):
+            if kind == VERDICT:
+                data = {**data, "measurement": {**data["measurement"], "host": "elsewhere"}}
+            super().append(kind, data, **paid)
+
+    journal = Elsewhere()
+    first = Script(Events(), {"initial/0": "a"})
+    optimize(first, Arena(first.events), journal=journal)
+    read = read_journal(journal, SETTING).verdicts["a"]
+    assert (read.verdict, read.measurement) == (Verdict.PASSED, None)
+    again = Script(Events(), first.texts)
+    scheduler, raised = optimize(again, Arena(again.events), journal=journal)
+    assert raised is None
+    assert scheduler.judgements["a"].verdict == Verdict.FASTER
+    assert not again.asked
+
+
 def test_a_journal_that_is_full_ends_it_with_what_is_known():
     class Full(Journal):
         def append(self, kind, data, **paid):

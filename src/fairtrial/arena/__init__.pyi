@@ -128,6 +128,9 @@ from fairtrial.arena.settings import (
 from fairtrial.arena.slots.threads import (
     require_room as require_room,
 )
+from fairtrial.arena.snapshot.project_copy import (
+    ProjectCopy as ProjectCopy,
+)
 from fairtrial.arena.snapshot.snapshot import (
     compute_tree as compute_tree,
 )

@@ -16,9 +16,11 @@ def executor_options(settings: runner.RunSettings) -> list[str]:
     given = {
         "--executor": getattr(executor, "name", executor),
         "--address": getattr(executor, "address", None),
+        "--requirements": getattr(executor, "requirements", None),
         "--parallel": settings.parallelism,
     }
-    return [f"{name} {value}" for name, value in given.items() if value is not None]
+    options = [f"{name} {value}" for name, value in given.items() if value is not None]
+    return [*options, *(["--shared-files"] if getattr(executor, "shared_files", False) else [])]
 
 
 def resume_command(

@@ -31,6 +31,8 @@ class RunOptions:
     parallel: int | None
     executor: str | None
     address: str | None
+    shared_files: bool
+    requirements: Path | None
     sqlite: bool
     parquet: bool
     progress: bool | None
@@ -54,11 +56,18 @@ class RunOptions:
         )
 
     def _choose_executor(self) -> str | executors.Executor | None:
-        if self.address is None:
+        options = {
+            "address": self.address,
+            "shared_files": self.shared_files,
+            "requirements": None if self.requirements is None else str(self.requirements),
+        }
+        given = {name: value for name, value in options.items() if value}
+        if not given:
             return self.executor
         if self.executor not in (None, "ray"):
-            raise click.UsageError("--address goes with --executor ray")
-        executor: executors.Executor = plugins.load("executors", "ray")(address=self.address)
+            option = f"--{next(iter(given)).replace('_', '-')}"
+            raise click.UsageError(f"{option} goes with --executor ray")
+        executor: executors.Executor = plugins.load("executors", "ray")(**given)
         return executor
 
     def _progress_mode(self) -> Literal["bar", "lines", "none"]:
@@ -68,8 +77,8 @@ class RunOptions:
 
 
 def print_look(event: events.Event) -> None:
-    """Print a line for each planned look; other events are ignored."""
-    if isinstance(event, LookFinished):
+    """Print a line for each planned look, and for what is sent to nodes; ignore other events."""
+    if isinstance(event, (LookFinished, executors.FilesPacked)):
         note(str(event))
 
 
@@ -81,6 +90,8 @@ _SHARED = [
         "--executor", metavar="NAME", help="How to execute runs: serial, processes, threads, ray."
     ),
     click.option("--address", metavar="ADDRESS", help="Ray cluster to run on: auto, or HOST:PORT."),
+    click.option("--shared-files", is_flag=True, help="Ray nodes see these files: copy nothing."),
+    path_option("--requirements", metavar="FILE", help="What pip installs for Ray workers."),
     click.option("--sqlite", is_flag=True, help="Also write study.sqlite."),
     click.option("--parquet", is_flag=True, help="Also write Parquet files."),
     click.option("--progress/--no-progress", default=None, help="Show progress; default: yes."),

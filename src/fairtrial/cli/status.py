@@ -85,7 +85,8 @@ def _print(status: runner.StudyStatus) -> None:
     if summary.decided_early:
         click.echo(f"  saved    {summary.decided_early:,} (planned looks decided without them)")
     if status.owner is not None:
-        click.echo(f"  running  {live.get('running', 0)}")
+        place = f" ({live['place']})" if live.get("place") else ""
+        click.echo(f"  running  {live.get('running', 0)}{place}")
         if status.rate_text:
             click.echo(f"  rate     {status.rate_text}")
         if status.left_text:

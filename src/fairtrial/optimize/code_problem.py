@@ -7,7 +7,7 @@ other agent returns (a diff, files) is judged here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from fairtrial.arena import (
     CodeProblem,
     FileState,
     Judgement,
+    ProjectCopy,
     Reason,
     Verdict,
     evaluate_candidates_sync,
@@ -70,7 +71,7 @@ class Code(problems.ProblemReference):
 
     def bind(self, name: str, folder: Path | None) -> BoundCode:
         """Return the problem, read from its file; mistakes name their place in that file."""
-        path = (folder or Path()) / self.path
+        path = problems.find_moved((folder or Path()) / self.path)
         try:
             return self.of(load_problem(path), name, str(path))
         except StudyError as error:
@@ -81,6 +82,9 @@ class Code(problems.ProblemReference):
     @staticmethod
     def of(problem: CodeProblem, name: str, source: str = "") -> BoundCode:
         """Return the problem as runs see it; `StudyError` if no file of it is editable."""
+        if Path(problem.repo).is_absolute():
+            copy = problems.find_moved(problem.repo)
+            problem = problem if copy == Path(problem.repo) else replace(problem, copy=copy)
         require_editable_files(problem, source)
         return BoundCode(problem, name)
 
@@ -164,9 +168,31 @@ class BoundCode(problems.ProblemHooks):
         """Return the content of the problem's file, which the study only names."""
         return self.code.identity()
 
+    def pack(self) -> _ProjectParcel:
+        """Return the project's repository, packed."""
+        return _ProjectParcel(ProjectCopy.pack(self.code))
+
     def progress_remark(self) -> Callable[[], str]:
         """Return a function that says which other process times on this machine, if one does."""
         return HostBusy()
+
+
+@dataclass(frozen=True)
+class _ProjectParcel(problems.Parcel):
+    """A project's repository on its way to another machine."""
+
+    copy: ProjectCopy
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.copy.top)
+
+    @property
+    def size_bytes(self) -> int:
+        return self.copy.size_bytes
+
+    def unpack(self, root: Path) -> None:
+        self.copy.unpack(root)
 
 
 def has_judged(rows: Iterable[Mapping[str, Any]]) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from fairtrial.arena import CodeProblem, Judgement
+from fairtrial.arena import CodeProblem, Judgement, Verdict
 from fairtrial.core import canonical_json
 from fairtrial.optimize.proposals import Tried
 from fairtrial.study import agents
@@ -76,12 +77,25 @@ def read_journal(journal: OptimizationJournal, setting: Mapping[str, Any]) -> Jo
         elif is_valid and entry.kind == VERDICT:
             judgement = read_judgement(entry.data)
             if judgement is not None:
-                verdicts.setdefault(judgement.digest, judgement)
+                _add_verdict(verdicts, judgement)
         if is_valid and "at_s" in entry.data:  # the last of each attempt says how long it took
             seconds[entry.data["attempt"]] = entry.data["at_s"]
     if not is_valid:
         journal.append(SETTING, {"fingerprint": own})
     return JournalState(replies, partial_replies, verdicts, sum(seconds.values()))
+
+
+def _add_verdict(verdicts: dict[str, Judgement], judgement: Judgement) -> None:
+    """Add a judgement; one whose times are another machine's has passed, and is timed again here.
+
+    Times of different machines are never compared: an attempt may go on elsewhere in a cluster.
+    """
+    measured = judgement.measurement
+    if measured is not None and measured.host not in ("", socket.gethostname()):
+        judgement = replace(judgement, verdict=Verdict.PASSED, measurement=None)
+    known = verdicts.get(judgement.digest)
+    if known is None or (known.verdict == Verdict.PASSED and judgement.measurement is not None):
+        verdicts[judgement.digest] = judgement
 
 
 def problem_fingerprint(problem: CodeProblem) -> str:

@@ -16,6 +16,7 @@ from fairtrial.study.model.runs import (
     Report,
 )
 from fairtrial.study.protocols import Executor, Send, Work
+from fairtrial.study.runner.executors.study_files import FilesPacked
 
 __all__ = [
     "Assignment",
@@ -23,6 +24,7 @@ __all__ = [
     "EventData",
     "Executor",
     "FailureKind",
+    "FilesPacked",
     "Finished",
     "Noted",
     "Outcome",

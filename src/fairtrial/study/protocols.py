@@ -98,7 +98,9 @@ class Executor(Protocol):
 
     An executor may have a method `find_mistakes() -> list[Mistake]`, which says before anything
     runs why it can't work here, and a property `is_distributed`, which is true if it runs on other
-    machines, too, and sees to it that runs have the resources that they need.
+    machines, too, and sees to it that runs have the resources that they need. Such an executor may
+    have a method `find_study_mistakes(needs) -> list[Mistake]`, called with the `WorkNeeds` of a
+    study. An executor may set `work.place` to where runs execute, for the progress.
     """
 
     @property

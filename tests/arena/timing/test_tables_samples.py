@@ -4,6 +4,7 @@ import csv
 import math
 import random
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -128,10 +129,35 @@ def test_the_columns_are_those_that_were_promised(tmp_path, measurements):
     header, first, *rest = csv.reader(path.read_text("utf-8").splitlines())
     assert header == [
         "candidate", "benchmark", "session", "round", "position", "arm", "calls", "wall_s",
-        "cpu_s", "is_kept",
+        "cpu_s", "is_kept", "host",
     ]  # fmt: skip
-    assert first == ["slower", "b0", "0", "0", "0", "base", "0", "1e-05", "1e-05", "False"]
+    assert first == ["slower", "b0", "0", "0", "0", "base", "0", "1e-05", "1e-05", "False", ""]
     assert count == 1 + len(rest) == 110
+
+
+def test_times_of_several_machines_are_not_compared(tmp_path, measurements):
+    slower = measurements["slower"]
+    there = [replace(session, host="there") for session in slower.sessions[:2]]
+    mixed = replace(slower, sessions=(*there, *slower.sessions[2:]))
+    samples.write_samples(tmp_path / "s.csv", {"slower": mixed})
+    with pytest.raises(StudyError, match="times of several machines for slower"):
+        samples.recompute(tmp_path / "s.csv", **RULES)
+
+
+@pytest.mark.parametrize("name", ["s.csv", "s.parquet"])
+def test_tables_of_earlier_versions_are_read_without_the_machine(tmp_path, measurements, name):
+    import pyarrow.parquet as pq
+
+    samples.write_samples(tmp_path / name, {"slower": measurements["slower"]})
+    before = samples.recompute(tmp_path / name, **RULES)
+    if name.endswith(".csv"):
+        lines = (tmp_path / name).read_text("utf-8").splitlines()
+        text = "\n".join(line.rpartition(",")[0] for line in lines)
+        (tmp_path / name).write_text(text, "utf-8")
+    else:
+        table = pq.read_table(tmp_path / name)
+        pq.write_table(table.drop_columns(["host"]), tmp_path / name)
+    assert samples.recompute(tmp_path / name, **RULES) == before
 
 
 def test_parquet_has_types(tmp_path, measurements):
@@ -194,7 +220,7 @@ def test_parquet_without_its_library_names_the_extra(tmp_path, monkeypatch):
             use(tmp_path / "s.parquet")
 
 
-LINE = "a,b,0,0,0,base,1,0.5,0.5,True"
+LINE = "a,b,0,0,0,base,1,0.5,0.5,True,here"
 
 
 @pytest.mark.parametrize(
@@ -206,7 +232,7 @@ LINE = "a,b,0,0,0,base,1,0.5,0.5,True"
         (LINE.replace("0.5", "-1"), "seconds must be 0 or more, got -1"),
         (LINE.replace(",1,", ",-1,"), "calls must be 0 or more, got -1"),
         (LINE.replace("0.5", "soon"), "could not convert string to float: 'soon'"),
-        ("a,b,0", "it has 3 cells, the header 10"),
+        ("a,b,0", "it has 3 cells, the header 11"),
     ],
 )
 def test_a_line_that_is_no_sample_is_named(tmp_path, line, message):

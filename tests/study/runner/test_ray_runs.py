@@ -138,10 +138,24 @@ def test_results_equal_those_of_a_serial_run(study, tmp_path):
     assert rows == read_rows(tmp_path / "serial")
 
 
-def test_an_address_is_for_ray_only(run, study):
-    code, _, err = run("run", study, "--executor", "serial", "--address", "auto")
+@pytest.mark.parametrize("option", ["--address=auto", "--shared-files", "--requirements=a.txt"])
+def test_options_of_a_cluster_are_for_ray_only(run, study, option):
+    code, _, err = run("run", study, "--executor", "serial", option)
     assert code == 2
-    assert "--address goes with --executor ray" in err
+    assert f"{option.partition('=')[0]} goes with --executor ray" in err
+
+
+def test_what_is_wrong_with_the_files_for_nodes_is_told_before_anything_runs(run, study, tmp_path):
+    (tmp_path / "huge.bin").write_bytes(b"")
+    os.truncate(tmp_path / "huge.bin", 600_000_000)
+    given = ("--address", "nowhere:1", "--requirements", tmp_path / "none.txt", "--dry-run")
+    code, _, err = run("run", study, *given)
+    assert code == 2
+    assert "there is no file" in err
+    code, _, err = run("run", study, "--address", "nowhere:1", "--dry-run")
+    assert code == 2
+    assert "more than the 500 MB that go to nodes" in err
+    assert "huge.bin (600.0 MB)" in err
 
 
 def test_a_result_names_the_machine_of_its_worker(study, tmp_path, monkeypatch):
@@ -159,6 +173,11 @@ def test_a_session_on_a_cluster_is_resumed_at_its_address(study, tmp_path, monke
     run_study(loaded, executor=Elsewhere(address="somewhere:6379"), limit=1)
     restored = restore_settings(loaded, RunSettings())
     assert restored.executor == Ray(address="somewhere:6379")
+    run_study(
+        loaded, executor=Elsewhere(address="there:1", shared_files=True), limit=1, resume=True
+    )
+    restored = restore_settings(loaded, RunSettings())
+    assert restored.executor == Ray(address="there:1", shared_files=True)
     assert restored.parallelism is None, "as many as there is room for"
 
 
@@ -211,37 +230,6 @@ def test_runs_get_the_resources_and_the_environment_that_they_need(
             ),
             executor=Ray(cluster.address),
         )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("victim", ["actor", "node"])
-def test_what_dies_costs_the_runs_under_way_and_nothing_else(
-    study, tmp_path, cluster, victim, monkeypatch
-):
-    killed = []
-
-    def kill_once(result):
-        if killed:
-            return
-        killed.append(result)
-        if victim == "actor":
-            os.kill(result.outputs["actor"], signal.SIGKILL)
-        else:
-            cluster.remove_node(cluster.nodes[0], allow_graceful=False)
-            cluster.add_node(num_cpus=1, object_store_memory=80 * 1024**2)
-
-    monkeypatch.chdir(tmp_path)
-    results = list(
-        run_study(
-            Study.from_yaml(study),
-            executor=Ray(cluster.address),
-            on_result=kill_once,
-            retry_wait_s=0.01,
-        )
-    )
-    assert killed
-    assert len({result.run_id for result in results}) == 40
-    assert {result.status for result in results} == {"success"}
 
 
 @pytest.mark.slow

@@ -325,11 +325,12 @@ class CodeProblem(Record):
     file: str = field(
         default="problem.yaml", compare=False, repr=False, metadata=fields.NOT_IN_FILES
     )
+    copy: Path | None = field(default=None, compare=False, repr=False, metadata=fields.NOT_IN_FILES)
 
     @property
     def project(self) -> Path:
-        """The project's folder: the file's folder and `repo`."""
-        return self.folder / self.repo
+        """The project's folder: the file's folder and `repo`, or its copy on another machine."""
+        return self.copy or self.folder / self.repo
 
     @property
     def can_time(self) -> bool:

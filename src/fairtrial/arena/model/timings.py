@@ -98,6 +98,7 @@ class Session:
     loaded: files that the candidate's worker imported, by their paths inside the sandbox
     slow_inputs: inputs on which the candidate was slowest relative to the base, the slowest first
     judged_mb: peak memory of each arm, if the benchmark measures it
+    host: the machine; times of different machines are never compared
     """
 
     benchmark: str
@@ -114,6 +115,7 @@ class Session:
     slow_inputs: tuple[SlowInput, ...] = ()
     others_s: Pair | None = None
     judged_mb: Pair | None = None
+    host: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,6 +321,7 @@ class Measurement:
     total_checks: whether claimed savings appear in the total of whole processes, one for each
         benchmark of calls that is faster; empty if the candidate was not to be adopted anyway
     is_eliminated: whether it has few sessions because it was eliminated from a race
+    host: the machine that all its sessions were on; empty in records of earlier versions
     """
 
     verdict: Verdict
@@ -333,6 +336,7 @@ class Measurement:
     sessions: tuple[Session, ...] = field(default=(), repr=False)
     total_checks: tuple[TotalCheck, ...] = ()
     is_eliminated: bool = False
+    host: str = ""
 
     @property
     def verdict_text(self) -> str:

@@ -27,7 +27,7 @@ from fairtrial.core import LabError, StudyError
 _MB = 1_000_000
 _SHOWN = 3
 # Contents are stored and checked out unchanged, whatever conversions the tree's attributes request.
-_ATTRIBUTES = "* -text !eol -filter -ident !working-tree-encoding !diff !merge\n"
+ATTRIBUTES = "* -text !eol -filter -ident !working-tree-encoding !diff !merge\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ async def _create_repository(repo: Path, object_format: str) -> Path:
     try:
         await create_bare_repository(repo, object_format)
         (repo / "info").mkdir()
-        (repo / "info" / "attributes").write_text(_ATTRIBUTES, "utf-8")
+        (repo / "info" / "attributes").write_text(ATTRIBUTES, "utf-8")
     except OSError as error:
         raise LabError(f"{repo} can't be made: {error.strerror}") from error
     return repo

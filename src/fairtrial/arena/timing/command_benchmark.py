@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import socket
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -132,6 +133,7 @@ class ProcessBenchmark:
             seconds=time.monotonic() - began,
             peak_rss_mb=peaks,
             judged_mb=peaks if self.measures_memory else None,
+            host=socket.gethostname(),
             rejection=rejection and self._with_benchmark(rejection),
         )
 

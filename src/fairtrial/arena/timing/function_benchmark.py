@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -141,6 +142,7 @@ class FunctionBenchmark:
             number=number,
             samples=turns.samples if turns else (),
             seconds=time.monotonic() - began,
+            host=socket.gethostname(),
             startup_s=turns.startup_s if turns else None,
             outside_s=count_hidden(turns, done, self.benchmark.cores) if turns else None,
             stalled_s=turns.stalled_s if turns else None,

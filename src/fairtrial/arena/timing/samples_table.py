@@ -18,8 +18,10 @@ from fairtrial.core import Mistake, StudyError, atomic_write, table_files
 
 COLUMNS = (
     "candidate", "benchmark", "session", "round", "position", "arm", "calls", "wall_s", "cpu_s",
-    "is_kept",
+    "is_kept", "host",
 )  # fmt: skip
+LATER_COLUMNS = ("host",)
+"""Columns that tables of earlier versions don't have."""
 FORMATS = (".csv", ".parquet")
 FLAGS = {"True": True, "False": False}
 CHUNK_ROWS = 1_000
@@ -33,12 +35,14 @@ class SampleRow:
     benchmark: the benchmark's name
     session: the number of the session
     sample: the measured sample
+    host: the machine; empty in tables of earlier versions
     """
 
     candidate: str
     benchmark: str
     session: int
     sample: Sample
+    host: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +99,7 @@ def _rows(measurements: Mapping[str, Measurement]) -> Iterator[tuple[Any, ...]]:
                 yield (
                     candidate, benchmark, session.number, sample.round, sample.position,
                     sample.arm, sample.calls, sample.wall_s, sample.cpu_s, sample.is_kept,
+                    session.host,
                 )  # fmt: skip
 
 
@@ -108,7 +113,7 @@ def _parquet(rows: Sequence[Sequence[Any]]) -> bytes:
     import pyarrow.parquet as pq
 
     text, whole, number = pa.string(), pa.int64(), pa.float64()
-    types = (text, text, whole, whole, whole, text, whole, number, number, pa.bool_())
+    types = (text, text, whole, whole, whole, text, whole, number, number, pa.bool_(), text)
     columns = list(zip(*rows, strict=True)) or [()] * len(COLUMNS)
     arrays = [pa.array(values, kind) for values, kind in zip(columns, types, strict=True)]
     buffer = io.BytesIO()
@@ -136,7 +141,7 @@ def _read_csv(path: Path) -> Iterator[SampleRow]:
             try:
                 if len(line) != len(header):
                     raise ValueError(f"it has {len(line)} cells, the header {len(header)}")
-                yield _parse_row([line[column] for column in columns])
+                yield _parse_row(["" if column is None else line[column] for column in columns])
             except ValueError as error:
                 mistake = Mistake((), f"is no sample: {error}", line=lines.line_num)
                 raise StudyError(mistake, source=str(path)) from None
@@ -152,7 +157,11 @@ def _read_parquet(path: Path) -> Iterator[SampleRow]:
         except pa.ArrowInvalid as error:
             raise StudyError(f"is no Parquet file: {error}", source=str(path)) from None
     _find_columns(path, table.column_names)
-    columns = [table.column(name).to_pylist() for name in COLUMNS]
+    missing = [""] * table.num_rows
+    columns = [
+        table.column(name).to_pylist() if name in table.column_names else missing
+        for name in COLUMNS
+    ]
     for number, values in enumerate(zip(*columns, strict=True), 1):
         try:
             yield _parse_row(["" if value is None else str(value) for value in values])
@@ -161,17 +170,21 @@ def _read_parquet(path: Path) -> Iterator[SampleRow]:
             raise StudyError(message, source=str(path)) from None
 
 
-def _find_columns(path: Path, header: Sequence[str]) -> list[int]:
-    """Return the indices of the columns, which may be in any order, with others between them."""
-    missing = [name for name in COLUMNS if name not in header]
+def _find_columns(path: Path, header: Sequence[str]) -> list[int | None]:
+    """Return the indices of the columns, which may be in any order, with others between them.
+
+    None for one that tables of earlier versions don't have.
+    """
+    missing = [name for name in COLUMNS if name not in (*header, *LATER_COLUMNS)]
     if missing:
         message = f"is no table of samples: it has no column {', '.join(missing)}"
         raise StudyError(message, source=str(path))
-    return [header.index(name) for name in COLUMNS]
+    return [header.index(name) if name in header else None for name in COLUMNS]
 
 
 def _parse_row(cells: Sequence[str]) -> SampleRow:
-    candidate, benchmark, session, in_round, position, arm, calls, wall_s, cpu_s, is_kept = cells
+    candidate, benchmark, session, *measured, host = cells
+    in_round, position, arm, calls, wall_s, cpu_s, is_kept = measured
     if arm not in ("base", "candidate"):
         raise ValueError(f"arm must be base or candidate, got {arm!r}")
     if is_kept not in FLAGS:
@@ -190,7 +203,7 @@ def _parse_row(cells: Sequence[str]) -> SampleRow:
         cpu_s=float(cpu_s) if cpu_s else None,
         is_kept=FLAGS[is_kept],
     )
-    return SampleRow(candidate, benchmark, int(session), sample)
+    return SampleRow(candidate, benchmark, int(session), sample, host)
 
 
 Statistics = dict[str, dict[str, dict[int, float]]]
@@ -226,7 +239,17 @@ def recompute(
     min_effect: the problem's
     """
     results = {}
-    for candidate, benchmarks in session_statistics(read_samples(path)).items():
+    rows = read_samples(path)
+    hosts: dict[str, set[str]] = {}
+    for row in rows:
+        hosts.setdefault(row.candidate, set()).add(row.host)
+    for candidate, found in hosts.items():
+        if len(found) > 1:
+            message = f"has times of several machines for {candidate}: {', '.join(sorted(found))}"
+            raise StudyError(
+                Mistake((), message, "compare those of each machine"), source=str(path)
+            )
+    for candidate, benchmarks in session_statistics(rows).items():
         level = alpha[candidate] if isinstance(alpha, Mapping) else alpha
         numbers = sorted(set.intersection(*map(set, benchmarks.values())))
         means = [

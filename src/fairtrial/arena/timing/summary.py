@@ -46,6 +46,7 @@ from fairtrial.arena.timing.stats.session_ratio import (
     timed_share,
 )
 from fairtrial.arena.timing.stats.totals import tail_ratio, total_ratio
+from fairtrial.core import LabError
 
 MOST_GOING_THROUGH = 0.1
 LEAST_BUSY = 0.85
@@ -91,6 +92,7 @@ def summarize(
     waited_s: how long the host lock was waited for
     notes: remarks for people
     """
+    host = _only_host(replicates)
     look = session_look(replicate_statistics(replicates), alpha=alpha, min_effect=min_effect)
     by_benchmark = [list(sessions) for sessions in zip(*replicates, strict=True)]
     limits = [
@@ -131,7 +133,18 @@ def summarize(
         waited_s=waited_s,
         notes=tuple(notes),
         sessions=tuple(session for replicate in replicates for session in replicate),
+        host=host,
     )
+
+
+def _only_host(replicates: Sequence[Sequence[Session]]) -> str:
+    """Return the machine that all sessions were on; `LabError` if there are several."""
+    hosts = {session.host for replicate in replicates for session in replicate}
+    if len(hosts) > 1:
+        raise LabError(
+            f"sessions of several machines can't be compared: {', '.join(sorted(hosts))}"
+        )
+    return next(iter(hosts), "")
 
 
 def _time(sessions: Sequence[Session], alpha: float, min_effect: float, limit: float) -> Timing:

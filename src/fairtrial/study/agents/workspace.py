@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import itertools
+import os
 import shutil
 import tempfile
 import threading
 from pathlib import Path
 
 _creation_lock = threading.Lock()
+
+
+def usable_folder(folder: Path) -> Path | None:
+    """Return a folder for workspaces, made if need be; None if this machine can't have it.
+
+    On a node of a cluster, the driver's output directory may be out of reach.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return folder if os.access(folder, os.W_OK) else None
 
 
 class Workspace:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from fairtrial.core import Mistake, Record
 
@@ -49,10 +50,16 @@ class WorkNeeds(NamedTuple):
 
     demands: each demand that a run of the study has; none if no run states one
     environment: names of environment variables
+    folder: the study's folder, if it has one
+    output: the output directory, which other machines don't need
+    packers: pack what problems read beside it, for other machines; None if nothing
     """
 
     demands: tuple[Demand, ...] = ()
     environment: tuple[str, ...] = ()
+    folder: Path | None = None
+    output: Path | None = None
+    packers: tuple[Callable[[], Any], ...] = ()
 
 
 NO_NEEDS = WorkNeeds()

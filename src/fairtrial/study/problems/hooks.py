@@ -11,6 +11,30 @@ from fairtrial.study.model.runs import RunResult
 from fairtrial.study.protocols import Problem
 
 
+class Parcel(ABC):
+    """Base class of what runs on a problem read of the driver's disk, packed for other machines.
+
+    It is pickled once, and reaches each machine once.
+    """
+
+    @property
+    @abstractmethod
+    def folder(self) -> Path:
+        """What was packed, on the driver: an absolute path without links."""
+
+    @property
+    @abstractmethod
+    def size_bytes(self) -> int:
+        """How much is sent to each machine."""
+
+    @abstractmethod
+    def unpack(self, root: Path) -> None:
+        """Write a copy of `folder` below `root`, where it has the same path as on the driver.
+
+        Raises `LabError` if this machine can't have one.
+        """
+
+
 class ProblemHooks(ABC):
     """Base class of problems that do more for a study than evaluate outputs.
 
@@ -30,6 +54,13 @@ class ProblemHooks(ABC):
     def rescore(self, result: RunResult) -> Any:
         """Return the evaluations of a stored output; by default `evaluate` of it."""
         return self.evaluate(result.outputs)
+
+    def pack(self) -> Parcel | None:
+        """Return what runs on machines with other disks need, beside the study's folder.
+
+        None if nothing. Raises `StudyError` if it can't be packed.
+        """
+        return None
 
     def progress_remark(self) -> Callable[[], str] | None:
         """Return a function that says why work can't continue on this machine right now, or None.

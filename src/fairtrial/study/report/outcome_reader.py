@@ -19,6 +19,11 @@ from fairtrial.study.tables.primary_outcome import PRIMARY, primary_outcome
 
 MAX_CANDIDATE_NAMES = 200
 """Number of names kept to suggest one for an outcome without values."""
+TIME_ENDINGS = ("_s", "_ms", "_us", "_ns", "_seconds")
+TIME_UNITS = frozenset(
+    ("s", "ms", "us", "µs", "ns", "min", "h", "second", "seconds", "milliseconds", "times")
+)
+"""Units of times, and of the speed-ups of code problems."""
 _AGGREGATIONS: dict[str, Callable[[Sequence[float]], float]] = {
     "mean": statistics.fmean,
     "median": statistics.median,
@@ -40,6 +45,8 @@ class OutcomeReader:
     from_evaluations: number of values of the table of runs that were found in evaluations
     value_count: number of values
     candidate_names: names that the runs have in the outcome's table, while there is no value
+    is_of_machine: whether values are times, or ratios of times, and so depend on the machine: by
+        the outcome's name or the unit of its evaluations
     """
 
     def __init__(self, study: Study, spec: OutcomeSpec) -> None:
@@ -48,6 +55,7 @@ class OutcomeReader:
         self.unreadable: Counter[str] = Counter()
         self.from_evaluations = self.value_count = 0
         self.candidate_names: dict[str, None] = {}
+        self.is_of_machine = spec.column.endswith(TIME_ENDINGS)
         self._table = spec.source_table.strip().lower()
         self._aggregation = spec.aggregation.strip().lower()
         self._outcomes = study.outcomes
@@ -65,12 +73,22 @@ class OutcomeReader:
         converted = [self._to_number(value) for value in self._find_values(result, condition)]
         numbers = [number for number in converted if number is not None]
         self.value_count += len(numbers)
+        if not self.is_of_machine and result.evaluator_outputs:
+            self.is_of_machine = self._has_time_unit(result.evaluator_outputs)
         if not self.value_count and len(self.candidate_names) < MAX_CANDIDATE_NAMES:
             names = map(str, _find_names(result, self._table))
             self.candidate_names.update(dict.fromkeys(names))
         if self._aggregation == "count" and self._table != "events":
             return float(len(numbers))
         return float(_AGGREGATIONS[self._aggregation](numbers)) if numbers else math.nan
+
+    def _has_time_unit(self, evaluations: Sequence[Mapping[str, Any]]) -> bool:
+        """Return whether the evaluations that have its values are times."""
+        if self.spec.column == PRIMARY:  # of a study that declares no outcomes: the first one
+            rows = evaluations[:1]
+        else:
+            rows = [row for row in evaluations if row.get("metric_name") == self.spec.column]
+        return any(str(row.get("metric_unit")).lower() in TIME_UNITS for row in rows)
 
     def explain_missing(self) -> str:
         """Return why no run had a value, with a suggestion if possible."""

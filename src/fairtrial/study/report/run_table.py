@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from fairtrial.study.stats.finding import Codes, Values
 
 REPLICATE = "replicate"
+HOST = "host"
 MAX_METRICS = 200
 """The codebook lists up to this many metrics that the study doesn't declare."""
 
@@ -153,7 +154,9 @@ class RunTable:
             condition.condition_id: index for index, condition in enumerate(conditions)
         }
         self._values = {name: array("d") for name in self.readers}
-        self._columns = {name: array("q") for name in ("condition", "agent", "problem", REPLICATE)}
+        self.hosts: dict[str | None, int] = {}
+        columns = ("condition", "agent", "problem", REPLICATE, HOST)
+        self._columns = {name: array("q") for name in columns}
         self._failed = array("b")
         self._latency = array("d")
         self._variables: dict[str, tuple[Variable, Codes]] = {}
@@ -187,7 +190,8 @@ class RunTable:
             self.totals.without_condition += 1
             return
         has_failed = result.status is RunStatus.FAILED
-        self._add_cell((index, spec.agent_spec_ref, spec.problem_spec_ref, spec.replicate))
+        cell = (index, spec.agent_spec_ref, spec.problem_spec_ref, spec.replicate)
+        self._add_cell(cell, result.host)
         self._failed.append(has_failed)
         self._latency.append(result.latency)
         condition = self.conditions[index]
@@ -195,12 +199,13 @@ class RunTable:
             value = float("nan") if has_failed else reader.read(result, condition)
             self._values[name].append(value)
 
-    def _add_cell(self, cell: RunCell) -> None:
+    def _add_cell(self, cell: RunCell, host: str | None = None) -> None:
         index, agent, problem, replicate = cell
         self._columns["condition"].append(index)
         self._columns["agent"].append(self.agents.setdefault(agent, len(self.agents)))
         self._columns["problem"].append(self.problems.setdefault(problem, len(self.problems)))
         self._columns[REPLICATE].append(replicate)
+        self._columns[HOST].append(self.hosts.setdefault(host, len(self.hosts)))
 
     def _copy(self) -> RunTable:
         table = copy.copy(self)
@@ -208,6 +213,7 @@ class RunTable:
         for name in ("with_broken", "planned_cells"):
             vars(table).pop(name, None)
         table.agents, table.problems = dict(self.agents), dict(self.problems)
+        table.hosts = dict(self.hosts)
         table._columns = {name: column[:] for name, column in self._columns.items()}
         table._values = {name: values[:] for name, values in self._values.items()}
         table._failed, table._latency = self._failed[:], self._latency[:]
@@ -294,7 +300,7 @@ class RunTable:
         return int((np.isnan(self.values(name)) & ~self.failed).sum())
 
     def column(self, name: str) -> Codes:
-        """Return a column of codes (condition, agent, problem) or of numbers (replicate)."""
+        """Return a column of codes (condition, agent, problem, host) or of numbers (replicate)."""
         import numpy as np
 
         return np.asarray(self._columns[name], dtype=np.intp)

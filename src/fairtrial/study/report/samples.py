@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairtrial.core import canonical_json, did_you_mean, is_scalar, scalar_text
 from fairtrial.study.report.comparison_requests import TestRequest
+from fairtrial.study.report.host_block import block_by_host
 from fairtrial.study.report.run_table import REPLICATE, RunTable
 from fairtrial.study.stats.finding import UntestableError, finite, sample_sd
 from fairtrial.study.stats.named_tests import MISSING_DATA_POLICIES, missing_data_policy
@@ -99,7 +100,9 @@ def select_sample(request: TestRequest) -> ComparisonSample:
     names, parts = assign_groups(request)
     member = np.all(np.stack(parts) >= 0, axis=0) & match_filters(request)
     group = number_groups(request, parts)
-    values = table.values(request.outcome.name).copy()
+    values, blocked = block_by_host(
+        table, request.outcome.name, table.values(request.outcome.name).copy(), member, group
+    )
     empty = np.isnan(values) & member
     failed, missing = empty & table.failed, empty & ~table.failed
     notes = _fill_missing(request, values, empty, int(failed.sum()), int(missing.sum()))
@@ -120,7 +123,7 @@ def select_sample(request: TestRequest) -> ComparisonSample:
         group=group[rows],
         parts=tuple(part[rows] for part in parts),
         groups=tuple(groups),
-        notes=notes,
+        notes=(*notes, *blocked),
     )
 
 

@@ -68,9 +68,12 @@ def run_demand(study: Study, agent: str | None, problem: str) -> Demand:
 
 
 def find_needs(study: Study) -> WorkNeeds:
-    """Return what the runs of a study need."""
+    """Return what the runs of a study need, as far as the study itself says."""
     demands = {run_demand(study, agent, problem): None for agent, problem in _pairs(study)}
-    return WorkNeeds(tuple(demands) if any(demands) else (), study.environment)
+    output = None if study.output_dir is None else Path(study.output_dir).absolute()
+    return WorkNeeds(
+        tuple(demands) if any(demands) else (), study.environment, study.folder, output
+    )
 
 
 def _pairs(study: Study) -> Iterator[tuple[str, str]]:

@@ -18,7 +18,11 @@ from fairtrial.study.model.study import Study
 from fairtrial.study.protocols import Executor
 from fairtrial.study.runner.bindings import Bindings, bind
 from fairtrial.study.runner.executors.pickling import check_reachable
-from fairtrial.study.runner.machine_room import find_environment_mistakes, find_room_mistakes
+from fairtrial.study.runner.machine_room import (
+    find_environment_mistakes,
+    find_needs,
+    find_room_mistakes,
+)
 from fairtrial.study.runner.pilot import (
     check_expression,
     find_expression_mistakes,
@@ -110,6 +114,9 @@ def _inspect(
     plan, bindings = _plan_and_bind(study, settings, mistakes)
     executor, slots = choose_executor(study, settings, mistakes)
     mistakes.extend(getattr(executor, "find_mistakes", list)())
+    if getattr(executor, "is_distributed", False) and not mistakes:
+        find = getattr(executor, "find_study_mistakes", None)
+        mistakes.extend(find(find_needs(study)) if find is not None else ())
     mistakes.extend(find_environment_mistakes(study))
     if not getattr(executor, "is_distributed", False):
         mistakes.extend(find_room_mistakes(study))

@@ -39,6 +39,7 @@ class ProgressCounts:
     is_paused: whether nothing new starts for now
     under_way: returns the start times of the runs under way
     remark: returns a text to show with the progress, or an empty one
+    place: returns where runs execute, such as `3 workers on 2 nodes`, or an empty text
     clock: the monotonic clock
     """
 
@@ -54,6 +55,7 @@ class ProgressCounts:
     is_paused: bool = False
     under_way: Callable[[], Sequence[float]] = tuple
     remark: Callable[[], str] = str
+    place: Callable[[], str] = str
     clock: Callable[[], float] = time.monotonic
     _done_at_start: int | None = None
     _total_s: float = 0.0
@@ -147,6 +149,7 @@ class ProgressCounts:
             parts.append(spell_rate(rate))
             parts += [] if left is None or left < 0.5 else [f"{spell_time(left)} left"]
         parts += [spell_cost(self.cost_usd)] if self.cost_usd else []
+        parts += [place] if not is_over and (place := self.place()) else []
         parts += [remark] if not is_over and (remark := self.remark()) else []
         return ", ".join(parts)
 

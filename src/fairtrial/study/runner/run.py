@@ -28,7 +28,7 @@ from fairtrial.study.ledger.writer import Ledger, open_ledger
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.runs import RunResult
 from fairtrial.study.model.study import Study
-from fairtrial.study.problems.hooks import ProblemHooks
+from fairtrial.study.problems.hooks import Parcel, ProblemHooks
 from fairtrial.study.protocols import Executor
 from fairtrial.study.runner.assignment_feed import AssignmentFeed
 from fairtrial.study.runner.bindings import Bindings
@@ -50,7 +50,7 @@ from fairtrial.study.runner.run_attempt import StudyWork
 from fairtrial.study.runner.run_loop import RunLoop, Stop
 from fairtrial.study.runner.run_settings import RunSettings
 from fairtrial.study.runner.seeding import preserved_rng
-from fairtrial.study.runner.session_settings import EXECUTOR_ADDRESS
+from fairtrial.study.runner.session_settings import EXECUTOR_OPTIONS, given_options
 from fairtrial.study.tables.export import check_target, export_tables
 from fairtrial.study.tables.provenance import collect_provenance
 from fairtrial.study.tables.results import Results
@@ -202,6 +202,11 @@ def _problem_fingerprints(bindings: Bindings) -> dict[str, Mapping[str, Any]]:
     }
 
 
+def _packers(bindings: Bindings) -> tuple[Callable[[], Parcel | None], ...]:
+    """Return functions that pack what problems need on other machines."""
+    return tuple(problem.pack for problem in _problems_with_hooks(bindings).values())
+
+
 def _progress_remark(bindings: Bindings) -> Callable[[], str]:
     """Return the progress remark of the first problem that has one; else an empty one."""
     remarks = [problem.progress_remark() for problem in _problems_with_hooks(bindings).values()]
@@ -237,11 +242,12 @@ def _run_session(
         seed_globals=executor.is_reproducible,
         workspaces=folder / "workspaces",
         emit_progress=settings.on_event,
-        needs=find_needs(study),
+        needs=find_needs(study)._replace(packers=_packers(prepared.bindings)),
     )
     counts = _initial_counts(reader, settings, ledger.reruns)
     counts.under_way = lambda: [began for _, began in list(feed.in_flight.values())]
     counts.remark = _progress_remark(prepared.bindings)
+    counts.place = lambda: work.place
     with _session(ledger, prepared) as session:
         progress = Progress(settings.progress, counts)  # may show a bar from here on
         loop = RunLoop(
@@ -293,10 +299,10 @@ def _session(ledger: Ledger, prepared: PreparedStudy) -> Iterator[_Session]:
 
 
 def _provenance(prepared: PreparedStudy) -> dict[str, Any]:
-    """Return the provenance of a session, with the cluster's address if it has one."""
+    """Return the provenance of a session, with the executor's options if some were given."""
     provenance = collect_provenance(prepared.study)
-    address = getattr(prepared.executor, "address", None)
-    return provenance if address is None else {**provenance, EXECUTOR_ADDRESS: address}
+    options = given_options(prepared.executor)
+    return {**provenance, EXECUTOR_OPTIONS: options} if options else provenance
 
 
 def _initial_counts(

@@ -19,7 +19,7 @@ from fairtrial.study.agents.events import EventStream, now
 from fairtrial.study.agents.journal import Journal
 from fairtrial.study.agents.output import ReadOutput, read_output
 from fairtrial.study.agents.task import Task
-from fairtrial.study.agents.workspace import Workspace
+from fairtrial.study.agents.workspace import Workspace, usable_folder
 from fairtrial.study.evaluators.case import EvaluationRun
 from fairtrial.study.evaluators.evaluator_set import EvaluatorSet
 from fairtrial.study.event_loop import resolve
@@ -188,6 +188,9 @@ class StudyWork:
     session_host: the machine of the session; on another one, results say which
     """
 
+    place = ""
+    """Where runs execute at the moment, in words, for the progress; executors may set it."""
+
     def __init__(
         self,
         bindings: Bindings,
@@ -204,7 +207,7 @@ class StudyWork:
         self._outcomes = tuple(outcomes)
         self._seed = global_seeder() if seed_globals else None
         self._workspaces = workspaces
-        self._emit_progress, self._process = emit_progress, os.getpid()
+        self.emit_progress, self._process = emit_progress, os.getpid()
         host = socket.gethostname()
         self._session_host = session_host or host
         self._other_host = host if host != self._session_host else None
@@ -215,7 +218,7 @@ class StudyWork:
             self._bindings,
             self._outcomes,
             self._seed is not None,
-            self._workspaces,
+            None if self._workspaces is None else str(self._workspaces),  # never that of a copy
             self._session_host,
         )
 
@@ -278,7 +281,7 @@ class StudyWork:
         run.execution_metadata["problem_family"] = problem.family
         assert spec.agent_spec_ref is not None
         call = self._bindings.agents[spec.agent_spec_ref]
-        emit_progress = self._emit_progress if os.getpid() == self._process else events.ignore_event
+        emit_progress = self.emit_progress if os.getpid() == self._process else events.ignore_event
         given = run.events, run.workspace, run.journal, emit_progress
         # Copies, so that what the agent changes there is seen by no other run and in no table.
         condition = copy_condition(assignment.condition)
@@ -357,13 +360,13 @@ def _unpickle(
     bindings: Bindings,
     outcomes: Sequence[OutcomeSpec],
     seed_globals: bool,
-    workspaces: Path | None,
+    workspaces: str | None,
     session_host: str | None,
 ) -> StudyWork:
     return StudyWork(
         bindings,
         outcomes=outcomes,
         seed_globals=seed_globals,
-        workspaces=workspaces,
+        workspaces=None if workspaces is None else usable_folder(Path(workspaces)),
         session_host=session_host,
     )

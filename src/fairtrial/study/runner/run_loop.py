@@ -249,7 +249,8 @@ class RunLoop:
 
     def _write_changed_live(self, now: float) -> None:
         self._live_written_at = now
-        state = (tuple(self.feed.in_flight), self.feed.is_paused, self._counted)
+        place = self.counts.place()
+        state = (tuple(self.feed.in_flight), self.feed.is_paused, self._counted, place)
         if state == self._last_live:
             return
         self._last_live = state
@@ -266,6 +267,7 @@ class RunLoop:
                 for assignment, started_at in list(self.feed.in_flight.values())[:MAX_SHOWN_RUNS]
             ],
             "paused": self.feed.is_paused,
+            "place": place,
             "rate": self.counts.rate,
             "eta_s": self.counts.eta_s,
             "again": dict(+self.counts.reruns),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from json import loads
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,22 @@ from fairtrial.study.protocols import Executor
 from fairtrial.study.runner.preparation import choose_executor
 from fairtrial.study.runner.run_settings import RunSettings
 
+EXECUTOR_OPTIONS = "executor_options"
+"""The name by which a session's provenance has the options that its executor was given."""
 EXECUTOR_ADDRESS = "executor_address"
-"""The name by which a session's provenance has the address of the cluster that it ran on."""
+"""The name by which provenance of earlier versions has the address of a cluster."""
+
+
+def given_options(executor: object) -> dict[str, Any]:
+    """Return the options of an executor that differ from their defaults, as plain data."""
+    if not is_dataclass(executor):
+        return {}
+    return {
+        field.name: value
+        for field in fields(executor)
+        if (value := getattr(executor, field.name)) != field.default
+        and isinstance(value, (str, int, float, bool))
+    }
 
 
 def restore_settings(study: Study, settings: RunSettings) -> RunSettings:
@@ -53,8 +67,11 @@ def _find_given(
     used, _ = choose_executor(study, RunSettings(executor=name), [])
     defaults = (study.run_budget.parallelism, getattr(used, "default_slots", None))
     given_slots = None if slots in defaults else slots
-    address = loads(session["provenance"] or "{}").get(EXECUTOR_ADDRESS)
-    if address is not None:
-        return plugins.load("executors", name)(address=address), given_slots
+    provenance = loads(session["provenance"] or "{}")
+    address = provenance.get(EXECUTOR_ADDRESS)
+    options = provenance.get(EXECUTOR_OPTIONS) or ({"address": address} if address else {})
+    known = {field.name for field in fields(plugins.load("executors", name))}
+    if options and known.issuperset(options):
+        return plugins.load("executors", name)(**options), given_slots
     default, _ = choose_executor(study, RunSettings(parallelism=slots), [])
     return None if default is not None and default.name == name else name, given_slots

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import pickle
 import sys
 from dataclasses import dataclass
@@ -12,12 +13,14 @@ from types import FunctionType
 from typing import Any
 
 from fairtrial.core import Mistake, StudyError
+from fairtrial.study.problems.moved_paths import restore_path
 from fairtrial.study.protocols import Work
 
 HINT = (
     "put it in a module and name it `module:callable`, or use --executor serial or --executor "
     "threads"
 )
+PATH_TYPE = type(Path())
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,8 @@ class PickledWork:
 
     work: bytes
     path: tuple[str, ...]
+    copies: tuple[str, tuple[str, ...]] = ("", ())
+    """The arguments of `use_copies`, on another machine."""
 
 
 def check_reachable(work: Work) -> None:
@@ -48,7 +53,7 @@ def pickle_work(work: Work) -> PickledWork:
     if pickler.mistakes:
         raise StudyError(pickler.mistakes)
     folders = dict.fromkeys(filter(None, map(_find_folder, pickler.modules)))
-    return PickledWork(buffer.getvalue(), (*folders, *sys.path))
+    return PickledWork(buffer.getvalue(), (*folders, *map(str, sys.path)))
 
 
 class _Pickler(pickle.Pickler):
@@ -60,6 +65,8 @@ class _Pickler(pickle.Pickler):
         self.modules: dict[str, None] = {}
 
     def reducer_override(self, item: Any) -> Any:
+        if type(item) is PATH_TYPE:
+            return restore_path, (str(item), os.path.realpath(item))
         if not isinstance(item, (FunctionType, type)):
             return NotImplemented
         module = str(item.__module__)

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
 import logging
 import os
 import signal
+import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from fairtrial.core import LabError
 from fairtrial.study.model.resources import Demand, count_fitting, describe_amounts
+from fairtrial.study.runner.executors.node_files import Luggage
 from fairtrial.study.runner.executors.pickling import PickledWork
 from fairtrial.study.runner.executors.ray_worker import RayWorker
 
 OBJECT_STORE_BYTES = 200 * 1024**2
 """The memory for objects of a cluster that is started here: it holds the pickled work only."""
+
+CONNECT_S = 2.0
 
 
 class RayCluster:
@@ -25,14 +30,22 @@ class RayCluster:
     address: where it is: `auto` or `host:port`; None for one that is started here, and ended
     window: how many assignments may be under way
     cpus: how many runs at once a cluster that is started here has room for; None for all cores
+    packages: what pip installs for workers
     """
 
-    def __init__(self, address: str | None, window: int, cpus: int | None = None) -> None:
+    def __init__(
+        self,
+        address: str | None,
+        window: int,
+        cpus: int | None = None,
+        packages: Sequence[str] = (),
+    ) -> None:
         ray = _import_ray()
         self._ray = ray
         self.errors: type[Exception] = ray.exceptions.RayError
         self.window = window
         self._is_own = not ray.is_initialized()
+        self.is_abandoned = False
         if self._is_own:
             self._connect(address, cpus)
         self._actor_class = ray.remote(
@@ -42,6 +55,10 @@ class RayCluster:
             concurrency_groups={"control": 1},
         )(_make_actor_class(ray))
         self._arguments: tuple[Any, ...] = ()
+        self._packages = list(packages)
+        self._avoided: list[str] = []
+        context = ray.get_runtime_context()
+        self._head, self._own_node = context.gcs_address, context.get_node_id()
 
     def _connect(self, address: str | None, cpus: int | None) -> None:
         ray = self._ray
@@ -71,15 +88,47 @@ class RayCluster:
     def close(self) -> None:
         """Leave the cluster, unless this process had joined it before; end it if it is our own."""
         self._arguments = ()
-        if self._is_own:
+        if self._is_own and not self.is_abandoned:
             self._ray.shutdown()
 
-    def load(self, pickled: PickledWork, environment: Mapping[str, str], folder: str) -> None:
-        """Make the work available to all nodes; it reaches each node once.
+    def abandon(self) -> None:
+        """Make no more calls: without its head, Ray would wait for a minute and end the process."""
+        self.is_abandoned = True
+        worker: Any = getattr(getattr(self._ray, "_private", None), "worker", None)
+        atexit.unregister(getattr(worker, "shutdown", self._ray.shutdown))
+
+    def find_loss(self) -> str | None:
+        """Return what of the cluster is out of reach that this process can't do without, or None.
+
+        That is the head node, and the Ray node of this machine.
+        """
+        host, _, port = self._head.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), CONNECT_S).close()
+        except (OSError, ValueError):
+            return f"the head node of the cluster, {self._head}, doesn't answer"
+        try:
+            alive = {node["NodeID"] for node in self._ray.nodes() if node["Alive"]}
+        except self.errors:
+            return "the cluster doesn't say which nodes it has"
+        return None if self._own_node in alive else "the Ray node of this machine is gone"
+
+    def avoid(self, node_id: str) -> bool:
+        """Start no more workers on a node; returns whether there is another."""
+        self._avoided.append(node_id)
+        alive = [node for node in self._ray.nodes() if node["Alive"]]
+        usable = [node for node in alive if node["NodeID"] not in self._avoided]
+        return any(node["Resources"].get("CPU") for node in usable)
+
+    def load(
+        self, pickled: PickledWork, environment: Mapping[str, str], folder: str, luggage: Luggage
+    ) -> None:
+        """Make the work and the study's files available to all nodes; they reach each node once.
 
         So do the values of environment variables, as an object, which no dashboard or log shows.
         """
-        self._arguments = (self._ray.put(pickled), self._ray.put(dict(environment)), folder)
+        put = self._ray.put
+        self._arguments = (put(pickled), put(dict(environment)), folder, put(luggage))
 
     def refuse_impossible(self, demands: Sequence[Demand]) -> None:
         """Raise `LabError` if there is a demand that no node can ever meet."""
@@ -96,6 +145,10 @@ class RayCluster:
     def start_worker(self, demand: Demand = ()) -> tuple[Any, Any]:
         """Start an actor as soon as there is room; returns it, and the reference to its facts."""
         options = _actor_options(demand)
+        if self._packages:
+            options["runtime_env"] = {"pip": self._packages}
+        if self._avoided:
+            options["label_selector"] = {"ray.io/node-id": f"!in({','.join(self._avoided)})"}
         actor = self._actor_class.options(**options).remote(*self._arguments)
         return actor, actor.describe.remote()
 
@@ -110,12 +163,16 @@ class RayCluster:
         return int(max(counts))
 
     def _nodes(self) -> list[dict[str, float]]:
-        """Return what each living node has, by name of the resource."""
-        return [_read_totals(node["Resources"]) for node in self._ray.nodes() if node["Alive"]]
+        """Return what each living node has that isn't avoided, by name of the resource."""
+        return [
+            _read_totals(node["Resources"])
+            for node in self._ray.nodes()
+            if node["Alive"] and node["NodeID"] not in self._avoided
+        ]
 
     def wait(self, answers: Sequence[Any], wait_s: float, count: int) -> list[Any]:
         """Return all answers that are there, after `count` of them are, or `wait_s` seconds."""
-        if not answers:
+        if not answers or self.is_abandoned:
             return []
         ready, rest = self._ray.wait(
             list(answers), num_returns=min(count, len(answers)), timeout=wait_s
@@ -131,6 +188,8 @@ class RayCluster:
 
     def kill(self, actor: Any) -> None:
         """Kill an actor; its worker process dies with it."""
+        if self.is_abandoned:
+            return
         with suppress(self.errors):
             self._ray.kill(actor, no_restart=True)
 

@@ -29,16 +29,21 @@ from fairtrial.study.runner.executors.frames import (
     load_outcome,
 )
 from fairtrial.study.runner.executors.ray_cluster import RayCluster
-from fairtrial.study.runner.executors.ray_worker import NodeFacts, Reply, RunRequest, read_versions
+from fairtrial.study.runner.executors.ray_nodes import RayNodes
+from fairtrial.study.runner.executors.ray_worker import (
+    STUDY_CODE,
+    NodeFacts,
+    Reply,
+    RunRequest,
+    read_versions,
+)
 
 LONGEST_SILENCE_S = 0.05
-END_S = 5.0
+END_S = 10.0
 """How long to wait for workers to end before their actors are killed."""
 MAX_FAILED_STARTS = 3
 LATE_S = 60.0
 """How long after its time limit a run may be reported; then its node counts as lost."""
-CAPACITY_S = 1.0
-"""How often to look how many workers the cluster has room for."""
 
 
 class RemoteWorker:
@@ -62,9 +67,15 @@ class RayPool(Dispatcher):
     """Starts actors as the cluster has room, assigns runs to them and reads their replies."""
 
     def __init__(
-        self, work: Work, source: AssignmentSource, slots: int, cluster: RayCluster
+        self,
+        work: Work,
+        source: AssignmentSource,
+        slots: int,
+        cluster: RayCluster,
+        study_code: str = "",
     ) -> None:
         super().__init__(source)
+        self._versions = {**read_versions(), **({STUDY_CODE: study_code} if study_code else {})}
         self._work, self._slots, self._cluster = work, slots, cluster
         self._workers: dict[Any, RemoteWorker] = {}
         """Workers by the reference to the answer that is awaited from them."""
@@ -73,10 +84,8 @@ class RayPool(Dispatcher):
         self._waiting = defaultdict(deque)
         self._starting: Counter[Demand] = Counter()
         needs: WorkNeeds = getattr(work, "needs", NO_NEEDS)
-        self._demands = needs.demands
+        self._nodes = RayNodes(cluster, needs.demands)
         self._busy = self._queued = self._failed_starts = 0
-        self._capacity = 0
-        self._capacity_at = float("-inf")
 
     @property
     def is_busy(self) -> bool:
@@ -84,6 +93,8 @@ class RayPool(Dispatcher):
 
     def end(self) -> None:
         """End all workers and what they have started, wait for that, and kill the actors."""
+        if self._cluster.is_abandoned:
+            return
         stops = []
         for worker in self._all_workers():
             with suppress(self._cluster.errors):
@@ -139,12 +150,8 @@ class RayPool(Dispatcher):
 
     def _limit(self) -> int:
         """Return how many runs may be under way; with room for more, as many as there is room."""
-        if self._slots < self._cluster.window:
-            return self._slots
-        now = time.monotonic()
-        if now - self._capacity_at >= CAPACITY_S:
-            self._capacity, self._capacity_at = self._cluster.capacity(self._demands), now
-        return max(1, min(self._cluster.window, self._capacity))
+        is_few = self._slots < self._cluster.window
+        return self._slots if is_few else self._nodes.capacity()
 
     def _send(self, worker: RemoteWorker, assignment: Assignment, request: RunRequest) -> None:
         worker.assignment, worker.began = assignment, time.monotonic()
@@ -159,6 +166,7 @@ class RayPool(Dispatcher):
     # -- reports --
 
     def _reports(self) -> Iterator[Report]:
+        self._nodes.check()
         wait_s = LONGEST_SILENCE_S
         if self._busy + self._queued < self._limit():
             wait_s = self._source.wait_s(wait_s)
@@ -175,20 +183,32 @@ class RayPool(Dispatcher):
                 continue
             if isinstance(value, NodeFacts):
                 self._accept(worker, value)
+                self._tell_place()
             else:
                 yield from self._read_replies(worker, value)
         yield from self._lose_late()
+
+    def _tell_place(self) -> None:
+        """Have the progress show how many workers there are."""
+        workers = self._all_workers()
+        used = [worker.facts for worker in workers if worker.facts is not None]
+        with suppress(AttributeError):  # a work that has no place for it
+            self._work.place = self._nodes.describe(used)  # type: ignore[attr-defined]
 
     def _accept(self, worker: RemoteWorker, facts: NodeFacts) -> None:
         """Accept a worker that is ready; `LabError` if its versions aren't those of the driver."""
         self._starting[worker.demand] -= 1
         self._failed_starts = 0
-        for name, own in read_versions().items():
+        if facts.problem:
+            self._cluster.kill(worker.actor)
+            self._nodes.avoid(facts)
+            return
+        for name, own in self._versions.items():
             if (other := facts.versions.get(name)) != own:
                 self._idle[worker.demand].append(worker)  # to be ended
                 raise LabError(
                     f"the worker on {facts.host} has {name} {other}, the driver has {name} {own}: "
-                    "install the same on every node"
+                    "every node needs the same"
                 )
         worker.facts = facts
         self._idle[worker.demand].append(worker)
@@ -229,6 +249,7 @@ class RayPool(Dispatcher):
     def _lose(self, worker: RemoteWorker, error: Exception) -> Iterator[Report]:
         """Report the run of a worker whose actor or node is lost, as broken."""
         self._cluster.kill(worker.actor)
+        self._tell_place()
         cause = getattr(error, "cause", None)
         if isinstance(cause, LabError):
             raise LabError(f"{worker.place}: {cause}") from error

@@ -9,15 +9,15 @@ from __future__ import annotations
 import os
 import platform
 import socket
-import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
-from pathlib import Path
 from typing import Any, NamedTuple
 
+from fairtrial.core import LabError
 from fairtrial.study.model.runs import (
     Assignment,
     Emitted,
@@ -30,14 +30,18 @@ from fairtrial.study.model.runs import (
 )
 from fairtrial.study.runner.executors.assignment_source import AssignmentSource
 from fairtrial.study.runner.executors.frames import DONE, ENTRY, EVENT, dump_outcome
+from fairtrial.study.runner.executors.node_files import Luggage, NodeFiles, Places
 from fairtrial.study.runner.executors.pickling import PickledWork
 from fairtrial.study.runner.executors.start_methods import spawn_worker
+from fairtrial.study.runner.executors.study_files import digest_package
 from fairtrial.study.runner.executors.worker_pool import WorkerPool
 from fairtrial.study.runner.executors.worker_process import WorkerProcess
 
 FAILED = 5
 """A kind of reply beside those of frames: the worker process died, or was killed for its time."""
 NO_ASSIGNMENT_S = 3600.0
+NODE_POLL_S = 1.0
+STUDY_CODE = "the study's code"
 Reply = tuple[Any, ...]
 """`(EVENT, data)`, `(ENTRY, data)`, `(DONE, outcome, stdout, stderr)` or
 `(FAILED, kind, message, latency_s, stdout, stderr)`."""
@@ -64,17 +68,23 @@ class NodeFacts:
     node_id: the Ray node on it
     pid: the actor's process
     versions: versions by name, to compare with those of the driver
+    problem: why no run can start there; empty if nothing is in the way
     """
 
     host: str
     node_id: str
     pid: int
     versions: Mapping[str, str]
+    problem: str = ""
 
 
 def read_versions() -> dict[str, str]:
     """Return the versions that driver and workers must share."""
-    return {"fairtrial": metadata.version("fairtrial"), "Python": platform.python_version()}
+    return {
+        "fairtrial": metadata.version("fairtrial"),
+        "Python": platform.python_version(),
+        "fairtrial's code": digest_package(),
+    }
 
 
 class _FailureNotes:
@@ -99,27 +109,53 @@ class _RelayPool(WorkerPool):
         return self.content
 
 
+def _end_with_node() -> None:
+    """End this process soon after the Ray node that started it; Ray doesn't always see to that.
+
+    Its worker process dies with it, and the kernel lets go of the copies of files.
+    """
+    node = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == node:
+            time.sleep(NODE_POLL_S)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="fairtrial-node", daemon=True).start()
+
+
 class RayWorker:
     """The actor; see the module. `stop` may be called while `exchange` is under way.
 
     pickled: the work, for the worker process
     environment: environment variables for the worker process only
-    folder: its working directory; if it isn't on this node, that of the actor
+    folder: the driver's working directory
+    luggage: the files that the study needs
     """
 
     def __init__(
-        self, pickled: PickledWork, environment: Mapping[str, str], folder: str | None
+        self,
+        pickled: PickledWork,
+        environment: Mapping[str, str],
+        folder: str,
+        luggage: Luggage,
     ) -> None:
+        _end_with_node()
         self._request: RunRequest | None = None
         self._stopping = threading.Event()
         self._failures = _FailureNotes()
-        own_path = [entry for entry in sys.path if entry not in pickled.path]
-        known = tuple(entry for entry in pickled.path if not entry or Path(entry).exists())
+        self._luggage, self._problem = luggage, ""
+        try:
+            self._files: NodeFiles | None = NodeFiles(luggage)
+        except LabError as error:  # said by `describe`, since a constructor can't say on which node
+            self._files, self._problem = None, str(error)
+        root = "" if self._files is None else self._files.root
+        places = Places(root, luggage.copied)
         start = partial(
             _spawn,
-            PickledWork(pickled.work, (*known, *own_path)),
+            PickledWork(pickled.work, places.search_path(pickled.path), (root, luggage.copied)),
             {**os.environ, **environment},
-            folder if folder is not None and Path(folder).is_dir() else None,
+            places.find_folder(folder, luggage.roots),
         )
         self._source = AssignmentSource(self._feed)
         self._pool = _RelayPool(self._failures, self._source, 1, start)
@@ -130,7 +166,10 @@ class RayWorker:
         import ray
 
         node_id = ray.get_runtime_context().get_node_id()
-        return NodeFacts(socket.gethostname(), node_id, os.getpid(), read_versions())
+        versions = read_versions()
+        if self._luggage.code and self._files is not None:
+            versions[STUDY_CODE] = self._luggage.digest_copy(self._files.root)
+        return NodeFacts(socket.gethostname(), node_id, os.getpid(), versions, self._problem)
 
     def exchange(self, request: RunRequest | None = None) -> list[Reply]:
         """Take an assignment, if one is given, and return the next replies; waits for the first.
@@ -151,6 +190,8 @@ class RayWorker:
                 break
         if self._stopping.is_set():
             self._pool.end()
+            if self._files is not None:
+                self._files.close()
         return replies
 
     def stop(self) -> None:

@@ -19,8 +19,8 @@ from fairtrial.study.runner.executors.worker_main import work_forked
 from fairtrial.study.runner.executors.worker_process import WorkerProcess
 
 _BOOT = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv.pop(1)); "
-    "from fairtrial.study.runner.executors.worker_main import main; main(sys.argv[1:])"
+    "import json, sys; sys.path[:], copies = json.loads(sys.argv.pop(1)); "
+    "from fairtrial.study.runner.executors.worker_main import main; main(sys.argv[1:], copies)"
 )
 
 
@@ -75,11 +75,11 @@ def spawn_worker(
     """
     pipes = Pipes()
     optimization = ["-" + "O" * sys.flags.optimize] if sys.flags.optimize else []
-    path = json.dumps(pickled.path, default=str)
+    places = json.dumps((pickled.path, pickled.copies))
     numbers = (os.getpid(), pipes.request_out, pipes.reply_in)
     try:
         process = subprocess.Popen(
-            [sys.executable, *optimization, "-c", _BOOT, path, *map(str, numbers)],
+            [sys.executable, *optimization, "-c", _BOOT, places, *map(str, numbers)],
             stdin=subprocess.DEVNULL,
             stdout=pipes.stdout_in,
             stderr=pipes.stderr_in,

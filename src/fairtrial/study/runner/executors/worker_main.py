@@ -16,13 +16,14 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 from fairtrial.study.model.runs import Assignment, FailureKind, Outcome
+from fairtrial.study.problems.moved_paths import use_copies
 from fairtrial.study.protocols import Work
 from fairtrial.study.runner.executors.event_limit import LimitedEmitter
 from fairtrial.study.runner.executors.frames import (
@@ -75,9 +76,13 @@ def work_forked(
         os._exit(1)
 
 
-def main(arguments: list[str]) -> NoReturn:
-    """Run a spawned worker; its first request is the pickled work."""
+def main(arguments: list[str], copies: tuple[str, Sequence[str]]) -> NoReturn:
+    """Run a spawned worker; its first request is the pickled work.
+
+    copies: the arguments of `use_copies`
+    """
     try:
+        use_copies(*copies)
         parent, request, reply = map(int, arguments)
         _become_worker(parent)
         channel = _Channel(request, reply)
