@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from fairtrial.core import LedgerError
 from fairtrial.study import page
 from fairtrial.view.folders import StudyFolder
-from fairtrial.view.pace import QUIET_READ_S, Pace
+from fairtrial.view.pace import QUIET_READ_S, ReadingPace
 
 if TYPE_CHECKING:
     import anyio
@@ -34,7 +34,7 @@ class StudyFeed:
     """
 
     def __init__(
-        self, folder: StudyFolder, pace: Pace, heavy: anyio.Lock, *, control: bool
+        self, folder: StudyFolder, pace: ReadingPace, heavy: anyio.Lock, *, control: bool
     ) -> None:
         import anyio
 

@@ -11,7 +11,7 @@ from fairtrial.core import FairtrialError
 from fairtrial.study import ledger, page
 from fairtrial.view.feed import PING_S, QUIET_CHECK_S
 from fairtrial.view.folders import StudyFolder, find_studies
-from fairtrial.view.pace import QUIET_READ_S, Pace
+from fairtrial.view.pace import QUIET_READ_S, ReadingPace
 
 if TYPE_CHECKING:
     import anyio
@@ -28,7 +28,7 @@ class StudyList:
     heavy: a lock that is held while hypotheses are tested
     """
 
-    def __init__(self, root: Path, pace: Pace, heavy: anyio.Lock) -> None:
+    def __init__(self, root: Path, pace: ReadingPace, heavy: anyio.Lock) -> None:
         import anyio
 
         self._root, self._pace, self._heavy = root, pace, heavy

@@ -17,7 +17,7 @@ CHECK_S = 0.5
 
 
 @dataclass(slots=True)
-class Pace:
+class ReadingPace:
     """Decides when to read; asks the host lock whether something is timed, without taking it.
 
     lock: the host lock

@@ -12,7 +12,7 @@ from fairtrial.study import page, runner
 from fairtrial.view.access import HEADERS, Access
 from fairtrial.view.feed import BusyError, StudyFeed
 from fairtrial.view.listing import StudyList
-from fairtrial.view.pace import Pace
+from fairtrial.view.pace import ReadingPace
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -25,7 +25,7 @@ ACTIONS: dict[str, Literal["pause", "resume", "cancel"]] = {
     "cancel": "cancel",
 }
 LIST_SCRIPT = Path(__file__).with_name("studies.js")
-NOT_FOUND, FORBIDDEN, CONFLICT = 404, 403, 409
+NOT_FOUND, FORBIDDEN, CONFLICT, BUG = 404, 403, 409, 500
 Handler = Callable[["Request"], Awaitable["Response"]]
 
 
@@ -44,7 +44,7 @@ class Pages:
         import anyio
 
         self.root, self.access, self._start, self._control = root, access, start, control
-        self._pace, self._heavy = Pace(), anyio.Lock()
+        self._pace, self._heavy = ReadingPace(), anyio.Lock()
         self._list = StudyList(root, self._pace, self._heavy)
         self._feeds: dict[str, StudyFeed] = {}
 
@@ -79,7 +79,7 @@ class Pages:
                     for path, answer in posts.items()
                 ),
             ],
-            exception_handlers={NOT_FOUND: _answer_not_found},
+            exception_handlers={NOT_FOUND: _answer_not_found, BUG: _answer_bug},
         )
 
     # -- who may ask --
@@ -232,6 +232,16 @@ def _stream(events: Any) -> Response:
     from starlette.responses import StreamingResponse
 
     return StreamingResponse(events, media_type="text/event-stream")
+
+
+async def _answer_bug(request: Request, error: Exception) -> Response:
+    """Answer after an exception that nothing expects: it is a bug, and the terminal shows it."""
+    import traceback
+
+    traceback.print_exception(error)
+    response = _error(BUG, "this is a bug in fairtrial: the terminal of the viewer shows more")
+    response.headers.update(HEADERS)
+    return response
 
 
 async def _answer_not_found(request: Request, error: Exception) -> Response:

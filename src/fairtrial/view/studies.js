@@ -97,7 +97,7 @@ function sideBySide(data) {
   const heads = [`${a.title} (first)`, `${b.title} (second)`];
   return [
     el("p", {}, el("a", { href: "./" }, "All studies")),
-    table([{ name: "", get: ([name]) => name }, { name: heads[0], get: ([, get]) => get(a) }, { name: heads[1], get: ([, get]) => get(b) }], rows, { label: "Two studies", class: "full" }),
+    table([{ name: "fact", get: ([name]) => name }, { name: heads[0], get: ([, get]) => get(a) }, { name: heads[1], get: ([, get]) => get(b) }], rows, { label: "Two studies", class: "full" }),
     el("section", {}, el("h2", {}, "Verdicts"), claims(a, b)),
     el("section", {}, el("h2", {}, "Outcomes by condition"), outcomes(a, b)),
     el("section", {}, el("h2", {}, "What differs in the plans"), data.differences.length

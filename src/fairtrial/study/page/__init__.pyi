@@ -3,10 +3,6 @@
 from fairtrial.study.page.code_lines import (
     color_diff as color_diff,
 )
-from fairtrial.study.page.compare_studies import (
-    compare_studies as compare_studies,
-    read_verdicts as read_verdicts,
-)
 from fairtrial.study.page.document import (
     page_headers as page_headers,
     render_document as render_document,
@@ -30,4 +26,8 @@ from fairtrial.study.page.plain_data import (
     clean_text as clean_text,
     dump_data as dump_data,
     round_number as round_number,
+)
+from fairtrial.study.page.study_comparison import (
+    compare_studies as compare_studies,
+    read_verdicts as read_verdicts,
 )
