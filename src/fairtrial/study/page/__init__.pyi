@@ -27,6 +27,10 @@ from fairtrial.study.page.plain_data import (
     dump_data as dump_data,
     round_number as round_number,
 )
+from fairtrial.study.page.results_plot import (
+    ResultsPlot as ResultsPlot,
+    write_figures as write_figures,
+)
 from fairtrial.study.page.study_comparison import (
     compare_studies as compare_studies,
     read_verdicts as read_verdicts,
