@@ -1,6 +1,6 @@
 // The list of the studies in a folder, and two of them side by side.
 
-const STATES = { running: "good", paused: "caution", stopped: "bad", unreadable: "bad" };
+const STATES = { running: "good", paused: "caution", stopped: "caution", unreadable: "bad" };
 const RETRY_MS = 5000;
 const first = JSON.parse(document.getElementById("data").textContent);
 const content = el("main", {}, el("p", { role: "status" }, "Reading …"));

@@ -306,7 +306,9 @@ def _name_state(status: StudyStatus, folder: Path) -> str:
 def _explain_end(summary: Summary) -> str:
     if not summary.pending:
         return "planned looks decided the claims early" if summary.decided_early else ""
-    return ENDINGS.get((summary.last_session or {}).get("ended_how"), "")
+    left = f"{summary.pending:,} {'run is' if summary.pending == 1 else 'runs are'} left"
+    why = ENDINGS.get((summary.last_session or {}).get("ended_how"), "")
+    return f"{why}; {left}" if why else left
 
 
 def _read_events(reader: LedgerReader, run: Mapping[str, Any]) -> list[dict[str, Any]]:

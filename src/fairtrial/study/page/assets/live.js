@@ -116,7 +116,7 @@ function replaceSection(id, make) {
   return true;
 }
 
-const STATE_TONES = { running: "good", paused: "caution", stopped: "bad", unreadable: "bad" };
+const STATE_TONES = { running: "good", paused: "caution", stopped: "caution", unreadable: "bad" };
 
 function showState() {
   const place = document.getElementById("controls");
