@@ -26,13 +26,15 @@ ALLOWED = {
     "optimize": {"core", "llm", "sandbox", "study", "arena"},
     "compat": {"core", "study"},
     "testing": {"core", "sandbox", "study", "arena", "optimize"},
-    "cli": {"core", "llm", "sandbox", "study", "arena", "optimize", "compat", "testing"},
+    "view": {"core", "sandbox", "study"},
+    "cli": {"core", "llm", "sandbox", "study", "arena", "optimize", "compat", "testing", "view"},
     "fairtrial_codemod": {"fairtrial", "core", "sandbox", "arena", "optimize"},
 }
-FACADES = ("core", "llm", "sandbox", "study", "arena", "optimize", "compat")
+FACADES = ("core", "llm", "sandbox", "study", "arena", "optimize", "compat", "view")
 HEAVY = {
     "ray",
     "msgspec", "yaml", "rich", "anyio", "httpx", "numpy", "scipy", "matplotlib",
+    "starlette", "uvicorn",
 }  # fmt: skip
 # Where a first-party import may stand inside a function: the lazy tables, and methods of `Study`
 # that read and write files, and of `Results` that make pages.
@@ -52,9 +54,10 @@ FILES = sorted(SOURCE.rglob("*.py"))
 # How many names and namespaces each facade may list, and how many names may cross packages in all
 # (`tools/import_graph.py`). Lower a number when it can be lowered; to raise one is a decision.
 MOST_NAMES = {
-    "core": 33, "llm": 15, "sandbox": 34, "study": 81, "arena": 77, "optimize": 23, "compat": 60,
+    "core": 34, "llm": 15, "sandbox": 34, "study": 81, "arena": 79, "optimize": 23, "compat": 60,
+    "view": 1,
 }  # fmt: skip
-MOST_CROSSING_NAMES = 217
+MOST_CROSSING_NAMES = 225
 # Functions that a facade lists although no package uses them and no guide mentions them.
 UNDOCUMENTED: dict[str, set[str]] = {}
 

@@ -44,9 +44,16 @@ def problem(name):
     )
 
 
-def make_hostile_study(folder, replicates=4):
+def make_hostile_study(folder, replicates=4, agent=talk, **settings):
     """Run the study; return its results."""
-    study = Study(
+    study = hostile_study(folder, replicates)
+    problems = {name: problem(name) for name in study.problem_ids}
+    return run(study, agent, problem_registry=problems, **settings)
+
+
+def hostile_study(folder, replicates=4):
+    """Return the study."""
+    return Study(
         "hostile",
         f"A study {STUDY_TEXT}",
         description=STUDY_TEXT,
@@ -74,8 +81,6 @@ def make_hostile_study(folder, replicates=4):
         ),
         run_budget=RunBudget(replicates=replicates),
     )
-    problems = {name: problem(name) for name in study.problem_ids}
-    return run(study, talk, problem_registry=problems)
 
 
 @contextmanager
@@ -94,9 +99,15 @@ def open_browser():
 
 
 class Visit:
-    """A page in the browser, with everything that it should not have done."""
+    """A page in the browser, with everything that it should not have done.
+
+    path: a file, or the address of a server, which is then the only one that it may ask
+    """
 
     def __init__(self, browser, path, *, width=1000, scheme="light", address=""):
+        is_file = not isinstance(path, str)
+        place = path.absolute().as_uri() + address if is_file else path
+        self._allowed = "file:" if is_file else place.partition("?")[0]
         self.context = browser.new_context(
             viewport={"width": width, "height": 900}, color_scheme=scheme
         )
@@ -105,10 +116,10 @@ class Visit:
         self.page.on("console", lambda message: self.complaints.append(message.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("request", lambda request: self._note(request.url))
-        self.page.goto(path.absolute().as_uri() + address)
+        self.page.goto(place)
 
     def _note(self, url):
-        if not url.startswith("file:"):
+        if not url.startswith(self._allowed):
             self.complaints.append(f"a request to {url}")
 
     def __enter__(self):

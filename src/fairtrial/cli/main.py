@@ -35,6 +35,7 @@ COMMANDS = {
     "pause": ("fairtrial.cli.control:pause", "Pause a running study."),
     "cancel": ("fairtrial.cli.control:cancel", "Stop a running study; finished runs are kept."),
     "report": ("fairtrial.cli.report:command", "Test the hypotheses and write the report."),
+    "view": ("fairtrial.cli.view:command", "Show studies in the browser while they run."),
     "export": ("fairtrial.cli.export:command", "Write the tables again from the ledger."),
     "rescore": ("fairtrial.cli.rescore:command", "Score stored outputs with another evaluator."),
     "bundle": ("fairtrial.cli.bundle:command", "Pack a study's results, or verify a bundle."),

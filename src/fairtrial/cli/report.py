@@ -9,6 +9,7 @@ import click
 from fairtrial.cli.output import (
     PAGE_NAME,
     REPORT_NAME,
+    count,
     folder_argument,
     json_option,
     note,
@@ -36,14 +37,42 @@ from fairtrial.study import page, report
     is_flag=True,
     help="Write a page with charts instead: one file that needs no network.",
 )
+@path_option(
+    "--markdown",
+    metavar="FILE",
+    help="Write a short summary for a pull request or an issue on GitHub.",
+)
+@path_option(
+    "--figures",
+    metavar="FOLDER",
+    help="Write the figures as SVG and PDF files into this folder.",
+)
 @json_option
-def command(folder: Path, out: Path | None, as_html: bool, as_json: bool) -> None:
+def command(
+    folder: Path,
+    out: Path | None,
+    as_html: bool,
+    markdown: Path | None,
+    figures: Path | None,
+    as_json: bool,
+) -> None:
     """Test the hypotheses as the study's analysis plans declare, and write a report in Markdown.
 
     Prints the summary; the complete report, with methods and codebook, is written to a file.
     Hypotheses that were not tested are listed with the reason. With --html, writes a page for the
-    browser with verdicts, charts, and the runs with their outputs.
+    browser with verdicts, charts, and the runs with their outputs. --markdown and --figures write
+    a summary and pictures only.
     """
+    if as_json and (markdown or figures):
+        raise click.UsageError("--markdown and --figures write files and --json prints: choose one")
+    if markdown is not None:
+        report.write_pull_request_summary(folder, markdown)
+        note(f"wrote the summary to {markdown}")
+    if figures is not None:
+        written = page.write_figures(folder, figures)
+        note(f"wrote {count(len(written), 'file')} to {figures}")
+    if (markdown or figures) and not as_html and out is None:
+        return
     if as_html:
         if as_json:
             raise click.UsageError("--html writes a file and --json prints: choose one")

@@ -6,6 +6,7 @@ from fairtrial.core import (
     events as events,
     fields as fields,
     json_schema as json_schema,
+    notebook_html as notebook_html,
     plugins as plugins,
     sequential as sequential,
     syntax_checks as syntax_checks,

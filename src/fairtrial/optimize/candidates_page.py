@@ -47,7 +47,12 @@ def make_page_part(results: Results) -> extensions.PagePart | None:
     if not runs:
         return None
     data = {"runs": runs, "left_out": left_out}
-    return extensions.PagePart(NAME, "Candidates", data, SCRIPT.read_text("utf-8"))
+    return extensions.PagePart(NAME, "Candidates", data)
+
+
+def read_page_script() -> str:
+    """Return the JavaScript of the section."""
+    return SCRIPT.read_text("utf-8")
 
 
 class _Room:

@@ -8,7 +8,7 @@ from typing import Any
 
 import fairtrial.optimize as optimize  # names are imported on first use: most studies need none
 from fairtrial.core import plugins
-from fairtrial.optimize.candidates_page import has_candidates, make_page_part
+from fairtrial.optimize.candidates_page import has_candidates, make_page_part, read_page_script
 from fairtrial.optimize.candidates_table import CANDIDATES, CandidatesTable
 from fairtrial.optimize.output_format import is_optimization_output
 from fairtrial.optimize.repeated_proposals import RepeatedProposals
@@ -43,6 +43,10 @@ class CodeExtension(extensions.StudyExtension):
         if not self.is_used_by(results.study) and not any(map(has_candidates, results[:LOOK_AT])):
             return None
         return make_page_part(results)
+
+    def page_script(self) -> str:
+        """Return the script of the section on candidates."""
+        return read_page_script()
 
     def report_notes(self) -> CandidateNotes:
         """Return a fresh reader of optimizers' results."""

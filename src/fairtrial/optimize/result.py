@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fairtrial.arena import CodeProblem, Estimate, FileEdits
-from fairtrial.core import plain_number
+from fairtrial.core import notebook_html, plain_number
 from fairtrial.optimize.journal import problem_fingerprint
 from fairtrial.optimize.output_format import KIND, is_optimization_output
 
@@ -59,6 +59,27 @@ class OptimizationResult:
     def speed_text(self) -> str:
         """The winner's speed relative to the base, with its interval; empty if it isn't known."""
         return self.estimate.text() if self.estimate else ""
+
+    def _repr_html_(self) -> str:
+        """Return the result for a notebook."""
+        cost = None if self.cost_usd is None or not self.cost_usd else f"${self.cost_usd:,.4g}"
+        return notebook_html.compose(
+            f"{self.best}: {self.speed_text}" if self.best else "No candidate is worth adopting",
+            notebook_html.facts(
+                [
+                    ("candidates", self.candidates),
+                    ("passed", self.passed),
+                    ("not judged", self.unjudged or None),
+                    ("tokens", self.tokens or None),
+                    ("cost", cost),
+                    ("ended", self.why_over),
+                ]
+            ),
+            notebook_html.items(self.notes),
+            notebook_html.code_block("Patch", self.patch),
+            notebook_html.code_block("Explanation", self.explanation),
+            kind="result of an optimization",
+        )
 
     def is_for(self, problem: CodeProblem) -> bool:
         """Return whether it is a result for this problem, as it is now."""

@@ -89,14 +89,11 @@ class PagePart:
     name: its name in the page's addresses
     title: its heading
     data: what it shows: plain data of limited size, with harmless texts
-    script: JavaScript that sets ``partViews[name]`` to a function from the data to elements; it
-        shares the scope of the page's scripts
     """
 
     name: str
     title: str
     data: Mapping[str, Any]
-    script: str
 
 
 class StudyExtension:
@@ -134,6 +131,11 @@ class StudyExtension:
     def page_part(self, results: Results) -> PagePart | None:
         """Return a section for the page of a study; None if the extension has nothing to show."""
         return None
+
+    def page_script(self) -> str:
+        """Return JavaScript that sets ``partViews[name]`` to a function from the section's data to
+        elements; it shares the scope of the page's scripts."""
+        return ""
 
 
 @cache

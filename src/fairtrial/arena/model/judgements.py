@@ -8,6 +8,7 @@ from typing import Any
 from fairtrial.arena.model.plain_data import measured_as_dict
 from fairtrial.arena.model.timings import Measurement, describe_verdict
 from fairtrial.arena.model.verdicts import Basis, Failure, Reason, Rejection, Verdict
+from fairtrial.core import notebook_html
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,33 @@ class Judgement:
         """The verdict, with its interval if the candidate was timed."""
         estimate = self.measurement.estimate if self.measurement else None
         return describe_verdict(self.verdict, estimate)
+
+    def _repr_html_(self) -> str:
+        """Return the judgement for a notebook."""
+        measured = self.measurement
+        return notebook_html.compose(
+            self.name,
+            notebook_html.facts(
+                [
+                    ("verdict", self.verdict_text),
+                    ("rests on", self.basis.value),
+                    ("same as", self.duplicate_of),
+                    ("checks", f"{self.check_s:.2g} s" if self.check_s else None),
+                ]
+            ),
+            notebook_html.facts([("rejected", self.rejection)]),
+            notebook_html.table(
+                ("benchmark", "verdict", "speed"),
+                [
+                    (one.benchmark, one.verdict.value, one.estimate.text() if one.estimate else "–")
+                    for one in measured.timings
+                ],
+            )
+            if measured
+            else "",
+            notebook_html.items([*self.notes, *(measured.notes if measured else ())]),
+            kind="judgement of a candidate",
+        )
 
     def headline(self) -> dict[str, Any]:
         """Return what the candidate is and what was decided, and why, as plain data."""

@@ -20,7 +20,7 @@ from fairtrial.core import (
 from fairtrial.study.design.constraints import ConstraintChecker
 from fairtrial.study.design.dependent_factors import find_dependency_mistakes
 from fairtrial.study.design.rows import interleave
-from fairtrial.study.model.conditions import Condition, DesignRow, DesignTable
+from fairtrial.study.model.conditions import Condition, ConditionList, DesignRow, DesignTable
 from fairtrial.study.model.factors import Block, Constraint, DesignKind, DesignSpec, Factor
 from fairtrial.study.model.identity import FingerprintMaker, fingerprint_maker, hash_condition
 from fairtrial.study.model.large_counts import format_large_count
@@ -146,12 +146,12 @@ def make_conditions(study: Study, table: DesignTable) -> list[Condition]:
         ]
     _refuse_equal_ids(conditions)
     if table.settled:
-        return conditions
+        return ConditionList(conditions)
     if spec.counterbalance:
         conditions = interleave(conditions)
     if spec.randomize:
         random.Random(study.seed_policy.base_seed).shuffle(conditions)
-    return conditions
+    return ConditionList(conditions)
 
 
 @contextmanager

@@ -191,7 +191,7 @@ class LedgerReader:
     def results(self) -> Iterator[RunResult]:
         """Yield the results of all runs in the plan that are done, in plan order."""
         for start in range(0, len(self.execution_indexes), BATCH_RUNS):
-            yield from self._results_at(
+            yield from self.results_at(
                 range(start, min(start + BATCH_RUNS, len(self.execution_indexes)))
             )
 
@@ -246,16 +246,16 @@ class LedgerReader:
 
     def result(self, plan_index: int) -> RunResult | None:
         """Return the result of the run with this plan index; None if it isn't done."""
-        return next(self._results_at(range(plan_index, plan_index + 1)), None)
+        return next(self.results_at(range(plan_index, plan_index + 1)), None)
 
-    def _results_at(self, plan_indexes: range) -> Iterator[RunResult]:
-        """Yield the results of some runs; half at a time if they take much memory."""
+    def results_at(self, plan_indexes: Sequence[int]) -> Iterator[RunResult]:
+        """Yield the results of some runs that are done; half at a time if they take much memory."""
         indexes = [self.execution_indexes[plan_index] for plan_index in plan_indexes]
         batch = self._rows(indexes, BATCH_BYTES if len(indexes) > 1 else math.inf)
         if batch is None:
             middle = len(plan_indexes) // 2
-            yield from self._results_at(plan_indexes[:middle])
-            yield from self._results_at(plan_indexes[middle:])
+            yield from self.results_at(plan_indexes[:middle])
+            yield from self.results_at(plan_indexes[middle:])
             return
         rows, events = batch
         for plan_index, index in zip(plan_indexes, indexes, strict=True):

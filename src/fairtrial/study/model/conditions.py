@@ -6,9 +6,13 @@ and only designs create them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from fairtrial.core import notebook_html
+
+MOST = notebook_html.MOST_ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,18 @@ class DesignTable:
     facts: Mapping[str, Any] = field(default_factory=dict)
     settled: bool = False
 
+    def _repr_html_(self) -> str:
+        """Return the design for a notebook; rows that are generated on demand stay unread."""
+        rows = self.rows if isinstance(self.rows, Sequence) else ()
+        names = list(dict.fromkeys(name for row in rows for name in (*row.factors, *row.blocks)))
+        cells = [[{**row.factors, **row.blocks}.get(name) for name in names] for row in rows[:MOST]]
+        return notebook_html.compose(
+            f"{self.size:,} rows",
+            notebook_html.facts((str(name), value) for name, value in self.facts.items()),
+            notebook_html.table(names, cells, total=self.size) if cells else "",
+            kind="design",
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Condition:
@@ -69,3 +85,27 @@ class Condition:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     admissible: bool = True
     constraint_messages: tuple[str, ...] = ()
+
+
+class ConditionList(list[Condition]):
+    """The conditions of a study in plan order; a list that notebooks show as a table."""
+
+    def _repr_html_(self) -> str:
+        """Return the conditions for a notebook."""
+        assigned = [{**one.block_assignments, **one.factor_assignments} for one in self]
+        names = list(dict.fromkeys(name for row in assigned for name in row))
+        rows = [
+            [
+                one.condition_id,
+                *(row.get(name) for name in names),
+                "; ".join(one.constraint_messages),
+            ]
+            for one, row in zip(self[:MOST], assigned, strict=False)
+        ]
+        excluded = sum(not one.admissible for one in self)
+        return notebook_html.compose(
+            f"{len(self):,} conditions",
+            notebook_html.facts([("excluded by constraints", excluded or None)]),
+            notebook_html.table(["id", *names, "breaks"], rows, total=len(self)),
+            kind="design",
+        )

@@ -15,6 +15,7 @@ from fairtrial.study.model.hypotheses import AnalysisPlan, Hypothesis, OutcomeSp
 from fairtrial.study.model.identity import seed_maker
 from fairtrial.study.model.problems import Dataset, ProblemBinding, named_code
 from fairtrial.study.model.resources import Resources
+from fairtrial.study.model.study_html import study_html
 
 SCHEMA_VERSION = "0.2.0"
 SEED_STRATEGIES = ("condition_replicate",)
@@ -227,6 +228,10 @@ class Study(Record):
     def secondary_outcomes(self) -> tuple[str, ...]:
         """The names of the other outcomes."""
         return tuple(outcome.name for outcome in self.outcomes if not outcome.primary)
+
+    def _repr_html_(self) -> str:
+        """Return the study for a notebook: factors, outcomes, claims."""
+        return study_html(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the whole study as plain data; `from_dict` reads it back."""

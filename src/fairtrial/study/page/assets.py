@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -24,6 +25,7 @@ SCRIPTS = (
     "main.js",
 )
 """The parts of the page's script, in order; they share one scope."""
+LIVE_SCRIPT = "live.js"
 PLOT_STYLE = """:where(.plot) {
   --plot-background: white;
   display: block;
@@ -45,11 +47,25 @@ def read_libraries() -> tuple[str, ...]:
 
 
 @cache
-def read_script(more: tuple[str, ...] = ()) -> str:
-    """Return the page's own script, with those of sections that extensions add."""
+def read_script(more: tuple[str, ...] = (), *, is_live: bool = False) -> str:
+    """Return the page's own script, with those of sections that extensions add.
+
+    is_live: whether it asks the server of the page for what is new
+    """
     *first, last = map(_read, SCRIPTS)
-    parts = "\n".join((*first, *map(_keep_inside, more), last))
-    return f'(() => {{\n"use strict";\n{parts}\n}})();\n'
+    live = [_read(LIVE_SCRIPT)] if is_live else []
+    return _join((*first, *map(_keep_inside, more), *live, last))
+
+
+@cache
+def read_small_script(own: str) -> str:
+    """Return a script with the functions that make elements and tables, and an own part."""
+    return _join((*map(_read, SCRIPTS[:2]), _keep_inside(own)))
+
+
+def _join(parts: Iterable[str]) -> str:
+    text = "\n".join(parts)
+    return f'(() => {{\n"use strict";\n{text}\n}})();\n'
 
 
 @cache

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from fairtrial import __version__
 from fairtrial.study.extensions import extensions
 from fairtrial.study.ledger.ledger_summary import Summary, spell_cost
 from fairtrial.study.model.conditions import Condition
+from fairtrial.study.model.study import Study
 from fairtrial.study.page import run_rows
 from fairtrial.study.page.markdown_tree import parse_markdown
 from fairtrial.study.page.outcome_charts import chart_outcomes, varied_names
@@ -36,11 +38,16 @@ MOST_OUTCOMES = 4
 LONGEST_SECTION = 150_000
 
 
-def collect_page(results: Results) -> dict[str, Any]:
+def collect_page(
+    results: Results, *, most_runs: int = run_rows.MOST_RUNS, with_details: bool = True
+) -> dict[str, Any]:
     """Return everything that the page of a study shows.
 
     Tests the hypotheses, and reads all results twice. The size is limited: of a large study a few
     thousand runs are included, and charts are made from totals.
+
+    most_runs: how many runs are included
+    with_details: whether outputs, events and so on of runs are included
     """
     reader, study = results.reader, results.study
     summary = reader.summary()
@@ -48,34 +55,49 @@ def collect_page(results: Results) -> dict[str, Any]:
     tests = judge_table(data)
     outcomes = choose_outcomes(data)[:MOST_OUTCOMES]
     rows = run_rows.read_rows(reader, data, outcomes)
-    shown = run_rows.select_rows(rows)
-    parts = [part for one in extensions() if (part := one.page_part(results)) is not None]
+    shown = run_rows.select_rows(rows, most_runs)
+    details = run_rows.read_details(reader, shown) if with_details else {}
+    return {
+        **describe_study(study, results.folder, summary),
+        "warning": parse_markdown(interim_warning(data)) if data.pending and len(data) else [],
+        **collect_parts(results),
+        "verdicts": make_cards(data, tests),
+        "standing": parse_markdown(standing_text(data, tests)),
+        "effects": list_effects(tests),
+        "precision": compare_precision(study, data, tests),
+        "conditions": describe_conditions(data.conditions, chart_names(data)),
+        "factors": [clean_text(name) for name in varied_names(data)],
+        "outcomes": chart_outcomes(data, outcomes),
+        "runs": run_rows.pack_rows(shown, dict(data.agents), dict(data.problems)),
+        "all_runs": len(rows),
+        "details": details,
+        "failures": run_rows.group_failures(rows),
+        "spending": chart_spending(data, rows),
+        "record": _describe_record(data, tests, summary.left_out),
+        "environment": describe_environment(reader.sessions),
+    }
+
+
+def describe_study(study: Study, folder: Path, summary: Summary) -> dict[str, Any]:
+    """Return the head of a page: title, place and progress of a study."""
     return {
         "kind": "study",
         "title": clean_text(study.title or study.study_id, 300),
         "study": clean_text(study.study_id),
         "description": clean_text(study.description, 4_000),
-        "folder": clean_text(results.folder),
+        "folder": clean_text(folder),
         "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "version": __version__,
         "progress": describe_progress(summary),
-        "warning": parse_markdown(interim_warning(data)) if data.pending and len(data) else [],
-        "parts": [{"name": part.name, "title": part.title, "data": part.data} for part in parts],
-        "scripts": [part.script for part in parts],
-        "verdicts": make_cards(data, tests),
-        "standing": parse_markdown(standing_text(data, tests)),
-        "effects": list_effects(tests),
-        "precision": compare_precision(study, data, tests),
-        "conditions": _describe_conditions(data),
-        "factors": [clean_text(name) for name in varied_names(data)],
-        "outcomes": chart_outcomes(data, outcomes),
-        "runs": run_rows.pack_rows(shown, data),
-        "all_runs": len(rows),
-        "details": run_rows.read_details(reader, shown),
-        "failures": run_rows.group_failures(rows),
-        "spending": chart_spending(data, rows),
-        "record": _describe_record(data, tests, summary.left_out),
-        "environment": _describe_environment(reader.sessions),
+    }
+
+
+def collect_parts(results: Results) -> dict[str, Any]:
+    """Return the sections that extensions add, and their scripts."""
+    made = [(one, part) for one in extensions() if (part := one.page_part(results)) is not None]
+    return {
+        "parts": [{"name": part.name, "title": part.title, "data": part.data} for _, part in made],
+        "scripts": [one.page_script() for one, _ in made],
     }
 
 
@@ -97,8 +119,18 @@ def describe_progress(summary: Summary) -> dict[str, Any]:
     }
 
 
-def _describe_conditions(data: RunTable) -> list[dict[str, Any]]:
-    names = varied_names(data) or [factor.name for factor in data.study.factors]
+def chart_names(data: RunTable) -> list[str]:
+    """Return the factors that tell conditions apart."""
+    return varied_names(data) or [factor.name for factor in data.study.factors]
+
+
+def describe_conditions(
+    conditions: Sequence[Condition], names: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Return id, label and levels of each condition.
+
+    names: the factors that labels mention
+    """
     return [
         {
             "id": condition.condition_id,
@@ -108,7 +140,7 @@ def _describe_conditions(data: RunTable) -> list[dict[str, Any]]:
             ),
             "admissible": condition.admissible,
         }
-        for condition in data.conditions[:MOST_CONDITIONS]
+        for condition in conditions[:MOST_CONDITIONS]
     ]
 
 
@@ -145,7 +177,8 @@ def _describe_record(
     ]
 
 
-def _describe_environment(sessions: Mapping[int, Mapping[str, Any]]) -> list[dict[str, Any]]:
+def describe_environment(sessions: Mapping[int, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the last sessions: when, where and with what they ran."""
     described = []
     for session in list(sessions.values())[-20:]:
         facts = dict(session)

@@ -77,6 +77,11 @@ def round_number(value: float | None, digits: int = 6) -> float | None:
     return float(f"{value:.{digits}g}")
 
 
+def dump_data(data: Any) -> bytes:
+    """Return data as JSON in ASCII, for a page that asks for it."""
+    return json.dumps(data, allow_nan=False, separators=(",", ":")).encode()
+
+
 def to_script_json(data: Any) -> str:
     """Return data as JSON in ASCII that can stand inside a script element."""
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))

@@ -48,7 +48,7 @@ class RunRow:
     tokens: int
     start: float | None
     end: float | None
-    values: list[float | None]
+    values: list[float | None] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -69,41 +69,49 @@ def read_rows(reader: LedgerReader, data: RunTable, outcomes: Sequence[str]) -> 
     rows = []
     for batch in reader.result_batches():
         for plan_index, result in batch:
-            spec = result.run_spec
-            index = None if spec is None else indices.get(spec.condition_id)
-            if spec is None or index is None:
+            row = make_row(plan_index, result, indices)
+            if row is None:
                 continue
-            condition = data.conditions[index]
             is_success = result.status is RunStatus.SUCCESS
-            values = [
+            condition = data.conditions[row.condition]
+            row.values = [
                 round_number(one.read(result, condition)) if is_success else None for one in readers
             ]
-            tokens = sum(
-                value if isinstance(value := result.metrics.get(name), int) else 0
-                for name in ("input_tokens", "output_tokens")
-            )
-            rows.append(
-                RunRow(
-                    plan_index=plan_index,
-                    run_id=result.run_id,
-                    condition=index,
-                    agent=spec.agent_spec_ref,
-                    problem=spec.problem_spec_ref,
-                    replicate=spec.replicate,
-                    status=result.status.value,
-                    failure=None if result.failure_kind is None else str(result.failure_kind),
-                    error=clean_text(result.error_info or "", 300),
-                    attempt=result.attempt,
-                    latency=result.latency,
-                    cost=result.cost,
-                    tokens=tokens,
-                    start=_seconds(result.started_at),
-                    end=_seconds(result.ended_at),
-                    values=values,
-                )
-            )
+            rows.append(row)
     rows.sort(key=lambda row: row.plan_index)
     return rows
+
+
+def make_row(plan_index: int, result: RunResult, conditions: Mapping[str, int]) -> RunRow | None:
+    """Return the row of a result, without outcomes; None if its condition is unknown.
+
+    conditions: the index of each condition by its id
+    """
+    spec = result.run_spec
+    index = None if spec is None else conditions.get(spec.condition_id)
+    if spec is None or index is None:
+        return None
+    tokens = sum(
+        value if isinstance(value := result.metrics.get(name), int) else 0
+        for name in ("input_tokens", "output_tokens")
+    )
+    return RunRow(
+        plan_index=plan_index,
+        run_id=result.run_id,
+        condition=index,
+        agent=spec.agent_spec_ref,
+        problem=spec.problem_spec_ref,
+        replicate=spec.replicate,
+        status=result.status.value,
+        failure=None if result.failure_kind is None else str(result.failure_kind),
+        error=clean_text(result.error_info or "", 300),
+        attempt=result.attempt,
+        latency=result.latency,
+        cost=result.cost,
+        tokens=tokens,
+        start=_seconds(result.started_at),
+        end=_seconds(result.ended_at),
+    )
 
 
 def _seconds(time: str | None) -> float | None:
@@ -149,9 +157,13 @@ def group_failures(rows: Sequence[RunRow], most: int = 50) -> list[dict[str, Any
     ]
 
 
-def pack_rows(rows: Sequence[RunRow], data: RunTable) -> dict[str, Any]:
-    """Return rows as columns, which take the least space."""
-    agents, problems = dict(data.agents), dict(data.problems)  # the codes that charts use
+def pack_rows(
+    rows: Sequence[RunRow], agents: dict[str | None, int], problems: dict[str | None, int]
+) -> dict[str, Any]:
+    """Return rows as columns, which take the least space.
+
+    agents, problems: the codes of their names, also in charts; new names are added
+    """
     for row in rows:
         agents.setdefault(row.agent, len(agents))
         problems.setdefault(row.problem, len(problems))

@@ -18,6 +18,10 @@ from fairtrial.study.report.plan_text import (
     PlanText as PlanText,
     format_plan as format_plan,
 )
+from fairtrial.study.report.pull_request_summary import (
+    render_pull_request_summary as render_pull_request_summary,
+    write_pull_request_summary as write_pull_request_summary,
+)
 from fairtrial.study.report.report_document import (
     report_facts as report_facts,
 )

@@ -66,7 +66,7 @@ def render_markdown_summary(
 
 def summary_text(data: RunTable, tests: Sequence[HypothesisTest]) -> str:
     """Return verdicts, runs and conditions without a title, as sections of a report."""
-    parts = [_lead_line(data)]
+    parts = [lead_line(data)]
     if data.study.hypotheses:
         is_interim = data.pending > 0 and len(data) > 0
         verdicts = render_verdicts(tests, is_interim=is_interim) or "Nothing was tested."
@@ -81,7 +81,8 @@ def summary_text(data: RunTable, tests: Sequence[HypothesisTest]) -> str:
     return "\n\n".join(parts)
 
 
-def _lead_line(data: RunTable) -> str:
+def lead_line(data: RunTable) -> str:
+    """Return the study's id, its progress and its cost on one line."""
     study, totals = data.study, data.totals
     planned = f" of {totals.planned:,} planned" if totals.planned is not None else ""
     facts = [format_code(study.study_id), f"{len(data):,}{planned} runs done"]

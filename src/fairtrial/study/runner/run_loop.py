@@ -259,12 +259,15 @@ class RunLoop:
             "runs": [
                 {
                     "run_id": assignment.spec.run_id,
+                    "turn": turn,
                     "agent_id": assignment.spec.agent_spec_ref,
                     "problem_id": assignment.spec.problem_id,
                     "attempt": assignment.attempt,
                     "began": time.time() - (now - started_at),
                 }
-                for assignment, started_at in list(self.feed.in_flight.values())[:MAX_SHOWN_RUNS]
+                for turn, (assignment, started_at) in [*self.feed.in_flight.items()][
+                    :MAX_SHOWN_RUNS
+                ]
             ],
             "paused": self.feed.is_paused,
             "place": place,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from fairtrial.core import LedgerError, Mistake, StudyError, did_you_mean
+from fairtrial.core import LedgerError, Mistake, StudyError, did_you_mean, notebook_html
 from fairtrial.study.extensions import extra_tables
+from fairtrial.study.ledger.ledger_summary import spell_cost
 from fairtrial.study.ledger.reader import LedgerReader
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.runs import RunResult
@@ -24,12 +25,14 @@ from fairtrial.study.tables.canonical import (
 from fairtrial.study.tables.data_frames import make_frame
 from fairtrial.study.tables.rows import RunRows, evaluation_rows, event_rows
 from fairtrial.study.tables.source import add_skipped, done_plan_indices
+from fairtrial.study.tables.table_view import NamedRow, TableView
 
 if TYPE_CHECKING:
     import pandas
 
-NamedRow = dict[str, Any]
-"""A row of a table: the cells by column name."""
+    from fairtrial.study.page.results_plot import ResultsPlot
+
+SHOWN_RUNS = 5
 
 
 class Results(Sequence[RunResult]):
@@ -94,6 +97,25 @@ class Results(Sequence[RunResult]):
     def __repr__(self) -> str:
         planned = self.reader.plan.runnable
         return f"<Results of '{self.study.study_id}': {len(self):,} of {planned:,} runs done>"
+
+    def _repr_html_(self) -> str:
+        """Return the progress and the first runs for a notebook; outcomes are left to reports."""
+        summary = self.reader.summary()
+        first = self[:SHOWN_RUNS]
+        rows = [(one.run_id, one.status.value, one.failure_kind, one.latency) for one in first]
+        return notebook_html.compose(
+            self.study.title or self.study.study_id,
+            notebook_html.facts(
+                [
+                    ("done", f"{summary.done:,} of {summary.planned:,} runs"),
+                    *((name, f"{number:,}") for name, number in summary.counts.items()),
+                    ("cost", spell_cost(summary.cost_usd) if summary.cost_usd else None),
+                    ("folder", self.folder),
+                ]
+            ),
+            notebook_html.table(("run", "status", "failure", "latency, s"), rows, total=len(self)),
+            kind="results",
+        )
 
     def _result(self, plan_index: int) -> RunResult:
         result = self.reader.result(plan_index)
@@ -196,6 +218,13 @@ class Results(Sequence[RunResult]):
 
         return render_page(collect_page(self))
 
+    @property
+    def plot(self) -> ResultsPlot:
+        """Figures of the results, as matplotlib axes (extra `report`)."""
+        from fairtrial.study.page.results_plot import ResultsPlot
+
+        return ResultsPlot(self)
+
     # -- the ledger --
 
     def close(self) -> None:
@@ -207,42 +236,6 @@ class Results(Sequence[RunResult]):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-class TableView:
-    """A table that is read from the ledger on each access, by rows or by columns.
-
-    A row of the table of runs has the metrics of the runs so far; `columns` returns all metrics.
-    """
-
-    def __init__(
-        self, fixed_columns: Sequence[str], rows: Callable[[], Iterator[NamedRow]]
-    ) -> None:
-        self._fixed_columns = fixed_columns
-        self._rows = rows
-
-    def __iter__(self) -> Iterator[NamedRow]:
-        return self._rows()
-
-    def columns(self, *names: str) -> dict[str, list[Any]]:
-        """Return columns by name, by default all; ``pandas.DataFrame`` accepts the result.
-
-        Raises `StudyError` for an unknown column.
-        """
-        columns: dict[str, list[Any]] = {name: [] for name in names or self._fixed_columns}
-        existing = set(self._fixed_columns)
-        for length, row in enumerate(self._rows()):
-            existing.update(row)
-            if not names:
-                for name in [name for name in row if name not in columns]:
-                    columns[name] = [None] * length
-            for name, values in columns.items():
-                values.append(row.get(name))
-        unknown = [name for name in names if name not in existing]
-        if unknown:
-            hint = did_you_mean(unknown[0], sorted(existing))
-            raise StudyError(Mistake((), f"there is no column '{unknown[0]}'", hint))
-        return columns
 
 
 def open_results(folder: str | Path) -> Results:

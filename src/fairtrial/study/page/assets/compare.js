@@ -2,7 +2,7 @@
 
 function compareSection(data) {
   const indexes = [...new Set(data.rows.map((row) => row.condition))].sort((a, b) => a - b);
-  if (indexes.length < 2) return null;
+  if (indexes.length < 2 || !data.outcomes.length) return null;
   const result = el("div");
   const selects = [0, 1].map((place) => {
     const select = el("select", { onchange: draw }, indexes.map((index) => el("option", { value: index }, data.conditions[index]?.label ?? "?")));

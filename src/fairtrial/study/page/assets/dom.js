@@ -3,6 +3,8 @@
 // Sections of extensions: functions from their data to elements, and what `#name=value` opens.
 const partViews = {};
 const partRoutes = {};
+// What the live page adds.
+const live = { start: null, detail: null, drawn: null, hiddenNotice: null };
 
 function el(tag, attributes, ...children) {
   const node = document.createElement(tag);

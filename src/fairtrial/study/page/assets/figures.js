@@ -32,7 +32,7 @@ function figure(options) {
 }
 
 function drawAll() {
-  for (const { redraw } of redraws) redraw();
+  for (const { holder, redraw } of redraws) if (holder.isConnected) redraw();
 }
 
 function legend(names, color) {

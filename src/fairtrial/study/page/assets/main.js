@@ -3,7 +3,7 @@
 let data = null;
 
 function sections() {
-  const list = [["verdicts", "Verdicts", verdictSection(data)]];
+  const list = [["verdicts", "Verdicts", data.hidden ? [live.hiddenNotice(data)] : verdictSection(data)]];
   const add = (id, title, content) => {
     if (content && content.flat(Infinity).some(Boolean)) list.push([id, title, content]);
   };
@@ -24,13 +24,17 @@ function leadLine() {
   const state = progress.is_running ? "running" : progress.pending ? `not finished${progress.ended_how ? ` (${progress.ended_how})` : ""}` : "finished";
   const failed = Object.entries(progress.statuses).filter(([status]) => status !== "success")
     .map(([status, runs]) => `${runs.toLocaleString("en-US")} ${status}`);
-  return [data.study, state, `${progress.done.toLocaleString("en-US")} of ${progress.planned.toLocaleString("en-US")} runs`, ...failed,
+  return [data.study, data.live ? null : state, `${progress.done.toLocaleString("en-US")} of ${progress.planned.toLocaleString("en-US")} runs`, ...failed,
     progress.cost || null].filter(Boolean).join(" · ");
 }
 
 function render(fresh) {
   data = fresh;
   data.rows = rowsOf(data.runs);
+  drawPage();
+}
+
+function drawPage() {
   redraws.length = 0;
   const list = sections();
   const names = { outcomes: "Outcomes" };
@@ -38,19 +42,29 @@ function render(fresh) {
     .map(([id, title]) => el("li", {}, el("a", { href: `#${id}` }, names[id] || title)));
   document.getElementById("page").replaceChildren(
     el("a", { class: "skip", href: "#verdicts" }, "Skip to the verdicts"),
-    el("header", { class: "top" }, el("h1", {}, data.title), el("p", { class: "lead" }, leadLine()),
+    el("header", { class: "top" }, el("h1", {}, data.title), el("p", { class: "lead", id: "lead" }, leadLine()),
       data.description ? el("p", {}, data.description) : null, el("div", { id: "controls" })),
     el("nav", { class: "top", "aria-label": "Sections" }, el("ul", {}, links)),
     el("main", {}, list.map(([id, title, content]) => el("section", { id, "aria-labelledby": `${id}-title`, tabindex: "-1" },
       el("h2", { id: `${id}-title` }, title), content))),
-    el("footer", {}, `Made by fairtrial ${data.version} at ${data.made_at} from ${data.folder}. This file needs no network.`),
+    el("footer", {}, `Made by fairtrial ${data.version} at ${data.made_at} from ${data.folder}. ${data.live ? "It shows what is on this machine only." : "This file needs no network."}`),
     dialog);
   drawAll();
+  if (live.drawn) live.drawn();
+}
+
+function readHash() {
+  try {
+    return decodeURIComponent(location.hash.slice(1));
+  } catch {
+    return "";  // not an address that this page makes
+  }
 }
 
 // #section, #run=ID, #runs?condition=0&problem=1, #claim=ID
 function route() {
-  const hash = decodeURIComponent(location.hash.slice(1));
+  if (!data.rows) return;
+  const hash = readHash();
   const [name, value] = [hash.split("=")[0], hash.slice(hash.indexOf("=") + 1)];
   if (dialog.open && name !== "run" && !Object.hasOwn(partRoutes, name)) dialog.close();
   if (hash.startsWith("run=")) showRun(data, hash.slice(4));
@@ -62,12 +76,14 @@ function route() {
 }
 
 function start() {
-  render(JSON.parse(document.getElementById("data").textContent));
+  data = JSON.parse(document.getElementById("data").textContent);
+  if (live.start) live.start();
+  else render(data);
   addEventListener("hashchange", route);
   let timer = 0;
   addEventListener("resize", () => { clearTimeout(timer); timer = setTimeout(drawAll, 150); });
   addEventListener("beforeprint", drawAll);
-  if (location.hash) route();
+  if (location.hash && !live.start) route();
   performance.mark("fairtrial-drawn");
 }
 

@@ -27,7 +27,14 @@ function showRun(data, id) {
       copyable(`fairtrial show ${quote(data.folder)} ${id}`));
     return;
   }
-  openDialog(title, runFacts(data, row), detail ? runParts(detail) : missingDetail(data, id));
+  openDialog(title, runFacts(data, row), detail ? runParts(detail) : live.detail ? loadedDetail(id) : missingDetail(data, id));
+}
+
+function loadedDetail(id) {
+  const place = el("div", { role: "status" }, el("p", {}, "Reading …"));
+  live.detail(id).then((detail) => place.replaceChildren(...runParts(detail)),
+    (error) => place.replaceChildren(el("p", { class: "notice" }, error.message)));
+  return place;
 }
 
 function missingDetail(data, id) {

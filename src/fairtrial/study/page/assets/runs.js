@@ -63,9 +63,9 @@ function choice(name, title, options, data) {
   return el("label", {}, title, select);
 }
 
-function applyFilter(data) {
+function applyFilter(data, isRefresh) {
   const text = (runFilter.text || "").toLowerCase();
-  runTable.show(data.rows.filter((row) =>
+  runTable[isRefresh ? "refresh" : "show"](data.rows.filter((row) =>
     (!runFilter.status || row.status === runFilter.status)
     && (!runFilter.failure || row.failure === runFilter.failure)
     && (!runFilter.condition || String(row.condition) === runFilter.condition)

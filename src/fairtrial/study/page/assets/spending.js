@@ -6,7 +6,7 @@ function spendingSection(data) {
     facts([
       ["cost", spending.cost ? `$${number(spending.cost, 4)}${spending.max_cost ? ` of at most $${number(spending.max_cost)}` : ""}` : "none recorded"],
       ["tokens", spending.tokens ? `${spending.tokens.toLocaleString("en-US")}${spending.max_tokens ? ` of at most ${spending.max_tokens.toLocaleString("en-US")}` : ""}` : null],
-      ["tokens of results", spending.tokens ? `${spending.input_tokens.toLocaleString("en-US")} in, ${spending.output_tokens.toLocaleString("en-US")} out` : null],
+      ["tokens of results", spending.input_tokens || spending.output_tokens ? `${spending.input_tokens.toLocaleString("en-US")} in, ${spending.output_tokens.toLocaleString("en-US")} out` : null],
     ]),
     spending.steps.some(([, cost]) => cost) ? spent(spending, 1, "cost in $", spending.max_cost) : null,
     spending.steps.some(([, , tokens]) => tokens) ? spent(spending, 2, "tokens", spending.max_tokens) : null,

@@ -41,6 +41,13 @@ class SortedTable {
     this.arrange();
   }
 
+  // Show rows that have changed a little: on the same page, and not while somebody works in it.
+  refresh(rows) {
+    this.rows = rows;
+    this.page = Math.min(this.page, Math.max(0, Math.ceil(rows.length / this.pageSize) - 1));
+    if (!this.body.contains(document.activeElement)) this.arrange();
+  }
+
   sort(index) {
     this.descending = this.sorting === index ? !this.descending : false;
     this.sorting = index;
