@@ -2,6 +2,7 @@
 
 from fairtrial.arena import (
     gate as gate,
+    targets as targets,
 )
 from fairtrial.arena.arena import (
     Arena as Arena,

@@ -33,6 +33,7 @@ from fairtrial.cli.problem_commands import (
     unsandboxed_option,
 )
 from fairtrial.cli.table import cut_cell
+from fairtrial.cli.target_options import resolve_problem
 from fairtrial.cli.timing_files import instructions_option, save_timings, timing_options
 from fairtrial.cli.timing_text import LONGEST_NAME, remark_lines
 from fairtrial.cli.verdict_text import print_verdicts, shown_name
@@ -45,7 +46,7 @@ from fairtrial.core import LabError, Mistake, StudyError
     epilog="Example: fairtrial compare main my-branch problem.yaml",
     short_help="Time one version against another.",
 )
-@click.argument("words", nargs=-1, metavar="A B PROBLEM")
+@click.argument("words", nargs=-1, metavar="A B PROBLEM|TARGET")
 @strict_paths_option
 @json_option
 @unsandboxed_option("candidates")
@@ -77,7 +78,8 @@ def command(
     if given.problem is None:
         message = "there is no problem, which says what is checked and timed"
         raise StudyError(Mistake((), message, f"write {USAGE}"))
-    loaded, warnings = read_problem(given.problem)
+    problem = resolve_problem(given.problem, unsandboxed=unsandboxed, as_json=as_json)
+    loaded, warnings = read_problem(problem)
     timing_files.check(instructions=instructions)
     warn(warnings)
     settings = ArenaSettings(
@@ -88,7 +90,7 @@ def command(
         max_regression=gate_choice.max_regression,
         emit=choose_emit(as_json=as_json),
     )
-    with errors_name(given.problem):
+    with errors_name(problem):
         work = partial(compare_candidates, loaded, *given.versions, settings=settings)
         comparison = run_interruptible(work)
     if comparison.measurement is not None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from fairtrial.arena import targets
 from fairtrial.core import Mistake, StudyError
 
 PROBLEM_SUFFIXES = (".yaml", ".yml", ".json")
@@ -64,4 +65,4 @@ def split_arguments(words: Sequence[str]) -> ComparedVersions:
 
 def _is_problem(word: str) -> bool:
     path = Path(word)
-    return path.suffix.lower() in PROBLEM_SUFFIXES
+    return path.suffix.lower() in PROBLEM_SUFFIXES or targets.is_target(word)

@@ -14,6 +14,7 @@ from fairtrial.arena import (
     Delivery,
     require_editable_files,
 )
+from fairtrial.cli.compare_arguments import CommandAfterDashes
 from fairtrial.cli.interrupts import run_interruptible
 from fairtrial.cli.optimize_errors import explain_failure, refer_to_flags
 from fairtrial.cli.optimize_folder import choose_folder, is_outdated, may_change_study
@@ -29,6 +30,7 @@ from fairtrial.cli.output import (
     warn,
 )
 from fairtrial.cli.problem_commands import load_with_warnings, print_notes
+from fairtrial.cli.target_options import record_option, resolve_problem
 from fairtrial.core import Mistake, StudyError, events
 from fairtrial.optimize import OptimizationResult, Optimizer
 from fairtrial.sandbox import find_sandbox
@@ -39,10 +41,13 @@ KEPT = "what was answered and judged is kept: the same command continues where i
 
 @click.command(
     name="optimize",
-    epilog="Example: fairtrial optimize problem.yaml --max-candidates 8",
+    cls=CommandAfterDashes,
+    epilog="Examples: fairtrial optimize src/shop/cart.py::Cart.total, fairtrial optimize "
+    "problem.yaml --max-candidates 8",
     short_help="Search for faster code and confirm the winner.",
 )
-@click.argument("problem", type=click.Path(path_type=Path), metavar="PROBLEM")
+@click.argument("problem", type=click.Path(path_type=Path), metavar="PROBLEM|TARGET")
+@record_option
 @optimizer_options
 @click.option("--seed", type=int, default=0, show_default=True, help="The seed of random choices.")
 @click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Where results go.")
@@ -51,6 +56,7 @@ KEPT = "what was answered and judged is kept: the same command continues where i
 @json_option
 def command(
     problem: Path,
+    records: bool,
     seed: int,
     output: Path | None,
     branch: str | None,
@@ -60,10 +66,16 @@ def command(
 ) -> int:
     """Search for faster code: an agent proposes, candidates are judged, timed, repaired, refined.
 
+    PROBLEM is a problem file. A TARGET is a function (src/shop/cart.py::Cart.total or
+    shop.cart:Cart.total): its tests are found, its calls recorded, and a problem file is drafted.
+
     Your files are never touched unless you say --apply: the best candidate is written as a patch,
     with an explanation. However it was stopped, the same command continues where it stopped;
     nothing is asked for, judged or paid for twice.
     """
+    problem = resolve_problem(
+        problem, records=records, unsandboxed=given["unsandboxed"], as_json=as_json
+    )
     loaded = load_with_warnings(problem)
     options = get_options(given)
     optimizer = _make_optimizer(options, loaded)

@@ -159,7 +159,7 @@ async def prepare_calls(
         calls = await _read_recorded(label, check, stages)
     else:
         calls = await make_inputs(label, check, stages, seed)
-    job = _write_job(check, calls)
+    job = write_job(check, calls)
     # With one hash seed, results that depend on the order of a set would not vary.
     runs = [partial(_run_base, check, stages, job, env) for env in ({}, _OTHER_HASHES)]
     ran = await run_all(runs)
@@ -182,7 +182,7 @@ async def prepare_calls(
 
     expectation, notes = await to_thread.run_sync(build)
     chosen = choose_calls(outcomes[0], seed or secrets.token_hex(16))
-    use_job = _write_job(check, [calls[number] for number in chosen], uses_results=True)
+    use_job = write_job(check, [calls[number] for number in chosen], uses_results=True)
     async with stages() as stage:
         use, use_notes = await prepare_use(stage, expectation, chosen, use_job)
     input_note = "" if seed is None else _describe_inputs(label, check, len(calls), seed)
@@ -223,7 +223,8 @@ def _read_outcomes(
     return reports, outcomes
 
 
-def _write_job(check: Check, calls: Sequence[Call], *, uses_results: bool = False) -> bytes:
+def write_job(check: Check, calls: Sequence[Call], *, uses_results: bool = False) -> bytes:
+    """Return the input of a worker that makes calls."""
     job: dict[str, object] = {
         "function": check.function,
         "view": check.view,

@@ -2,8 +2,9 @@
 
 A list of objects with ``args`` and ``kwargs``, either ``result`` or ``raises``
 (``{"type": "builtins.ValueError", "args": [...]}``), and, where they matter, ``arguments_after``
-(``{"args": [...], "kwargs": {...}}``) and ``output`` (a text). Values are plain JSON or in the
-tagged form of `fairtrial.sandbox.harness.codec`.
+(``{"args": [...], "kwargs": {...}}``) and ``output`` (a text); ``seconds``, for input makers,
+says how long it took. Values are plain JSON or in the tagged form of
+`fairtrial.sandbox.harness.codec`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from fairtrial.sandbox import wire
 
 _OUTCOMES = {"result": "result", "raises": "raised", "arguments_after": "after", "output": "output"}
 """Keys in a file, with the keys of a worker's report."""
-_KEYS = {"args", "kwargs", *_OUTCOMES}
+_KEYS = {"args", "kwargs", *_OUTCOMES, "seconds"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,8 @@ MAX_STARTUP_RATIO = 1.2
 MIN_BUDGET_S = 0.1
 """The smallest allowed time budget of a benchmark: no machine starts the twelve processes of a
 minimal comparison in less."""
+BESIDE = ".fairtrial"
+"""The folder of the project where candidates' copies hold files that lie beside the problem's."""
 INPUTS_FOLDER = "{inputs}"
 """Stands for the folder of generated files in a benchmark's command."""
 Strictness = Literal["strict", "any"]
@@ -328,6 +330,17 @@ class CodeProblem(Record):
         makers = (benchmark.inputs.partition(":")[0] for benchmark in self.bench)
         return tuple(dict.fromkeys((*self.checks_files, *filter(None, makers))))
 
+    def find_named_files(self, top: Path) -> dict[str, Path]:
+        """Return where the named files are on disk, by their path in the repository.
+
+        top: the top of the repository; the problem's paths are relative to it (`resolve_paths`)
+        """
+        beside = f"{PurePosixPath(self.cwd, BESIDE)}/"
+        return {
+            path: self.folder / path.removeprefix(beside) if path.startswith(beside) else top / path
+            for path in self.named_files
+        }
+
     def identity(self) -> dict[str, Any]:
         """Return the problem as the plain data that its fingerprints are made of.
 
@@ -431,6 +444,13 @@ def resolve_paths(problem: CodeProblem, top: Path) -> CodeProblem:
     def rebase(path: str) -> str:
         return str(cwd / path) if path else ""
 
+    def rebase_file(path: str) -> str:
+        file = path.partition(":")[0]
+        is_beside = path and not (project / problem.cwd / file).is_file()
+        if is_beside and (problem.folder / file).is_file():
+            return str(cwd / BESIDE / path)
+        return rebase(path)
+
     def rebase_pattern(pattern: str) -> str:
         mark, rest = split_pattern(pattern)
         return mark + "".join(_escape(part) + "/" for part in cwd.parts) + rest.removeprefix("./")
@@ -446,14 +466,14 @@ def resolve_paths(problem: CodeProblem, top: Path) -> CodeProblem:
         check=tuple(
             replace(
                 check,
-                inputs=rebase(check.inputs),
-                calls=rebase(check.calls),
-                accept=rebase(check.accept),
+                inputs=rebase_file(check.inputs),
+                calls=rebase_file(check.calls),
+                accept=rebase_file(check.accept),
             )
             for check in problem.check
         ),
         bench=tuple(
-            replace(benchmark, inputs=rebase(benchmark.inputs)) for benchmark in problem.bench
+            replace(benchmark, inputs=rebase_file(benchmark.inputs)) for benchmark in problem.bench
         ),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -97,12 +97,12 @@ async def find_objects(repository: Repository) -> Path:
 
 
 async def commit_revision(
-    repository: Repository, revision: str, repo: Path, kept: Sequence[str] = ()
+    repository: Repository, revision: str, repo: Path, kept: Mapping[str, Path] | None = None
 ) -> tuple[str, ...]:
     """Copy the tree of a revision into a private repository, as its only commit.
 
     repo: the private repository, an empty bare one
-    kept: paths of files that are taken from the disk instead, where they exist there
+    kept: files on disk that are taken instead, where they exist, by their path in the tree
 
     Returns notes for people. Raises `StudyError` if the revision can't be read.
     """
@@ -120,7 +120,7 @@ async def commit_revision(
         raise StudyError(Mistake((), message, hint), source=str(repository.top)) from error
     await git("read-tree", output.decode().strip(), repo=repo, index=index)
     submodules = await _drop_submodules(repo, index)
-    await _keep_files(repository.top, kept, repo, index)
+    await _keep_files(kept or {}, repo, index)
     tree = (await git("write-tree", repo=repo, index=index)).decode().strip()
     made = (await git("commit-tree", "-m", "base", tree, repo=repo)).decode().strip()
     await git("update-ref", BRANCH, made, repo=repo)
@@ -149,12 +149,23 @@ async def _drop_submodules(repo: Path, index: Path) -> list[str]:
     return [os.fsdecode(path) for path in paths]
 
 
-async def _keep_files(top: Path, kept: Sequence[str], repo: Path, index: Path) -> None:
-    """Put files on disk into an index, in place of the revision's."""
-    paths = [path for path in dict.fromkeys(kept) if (top / path).is_file()]
+async def add_to_commit(repo: Path, files: Mapping[str, Path]) -> None:
+    """Add files on disk, by their path in the tree, to the only commit of a private repository."""
+    index = repo / "addition-index"
+    await git("read-tree", BRANCH, repo=repo, index=index)
+    await _keep_files(files, repo, index)
+    tree = (await git("write-tree", repo=repo, index=index)).decode().strip()
+    made = (await git("commit-tree", "-m", "base", tree, repo=repo)).decode().strip()
+    await git("update-ref", BRANCH, made, repo=repo)
+    index.unlink()
+
+
+async def _keep_files(kept: Mapping[str, Path], repo: Path, index: Path) -> None:
+    """Put files on disk into an index, in place of those at the same paths."""
+    paths = [path for path, source in kept.items() if source.is_file()]
     if not paths:
         return
-    files = "".join(f"{(top / path).resolve()}\n" for path in paths)
+    files = "".join(f"{kept[path].resolve()}\n" for path in paths)
     output = await git(
         *("hash-object", "-w", "--no-filters", "--stdin-paths"), repo=repo, stdin=os.fsencode(files)
     )

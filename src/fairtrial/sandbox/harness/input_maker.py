@@ -19,7 +19,7 @@ _package.__path__ = [os.path.dirname(os.path.abspath(__file__))]
 sys.modules["_fairtrial_harness"] = _package
 sys.path[:] = [folder for folder in sys.path if folder not in _package.__path__]
 
-from _fairtrial_harness import codec, decoder  # type: ignore[import-not-found]  # noqa: E402
+from _fairtrial_harness import codec, decoder, maker_tools  # type: ignore[import-not-found]  # noqa: E402
 
 _MAX_TRACEBACK_CHARS = 4000
 
@@ -58,6 +58,7 @@ def load_maker(file: str, function: str) -> Any:
 
     path = os.path.abspath(file)
     sys.path.append(os.path.dirname(path))
+    sys.modules.setdefault("fairtrial_makers", maker_tools)
     spec = importlib.util.spec_from_file_location("_fairtrial_inputs", path)
     if spec is None or spec.loader is None or not os.path.isfile(path):
         raise MakerError(f"there is no Python file {file}")
