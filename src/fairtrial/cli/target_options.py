@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -86,3 +87,15 @@ def show_draft(draft: targets.TargetDraft) -> None:
         note(fold(line, "", "  "))
     origin = "" if draft.is_new else " (drafted earlier for the same tree)"
     note(f"problem: {shown_path(draft.problem)}{origin}")
+
+
+def keep_draft(problem: Path, folder: Path) -> None:
+    """Copy the files of a drafted problem to the output folder of its optimization."""
+    source = problem.parent
+    if not targets.is_draft(source) or source == folder:
+        return
+    kept = folder / "target"
+    kept.mkdir(exist_ok=True)
+    for file in source.iterdir():
+        if file.is_file():
+            shutil.copyfile(file, kept / file.name)

@@ -6,6 +6,7 @@
   base with recorders.
 - `replay` makes recorded calls again and chooses a sample; `growth` looks for larger inputs.
 - `drafting` writes the files of the problem; `drafts` is the whole way from a name to these files.
+- `hot_spots` ranks functions by the time that they take in tests or a command (`commands`).
 """
 
 from fairtrial._facade import attach

@@ -2,7 +2,12 @@
 
 from fairtrial.arena.targets.drafts import (
     TargetDraft as TargetDraft,
+    is_draft as is_draft,
     prepare_target as prepare_target,
+)
+from fairtrial.arena.targets.hot_spots import (
+    HotSpots as HotSpots,
+    find_hot_spots as find_hot_spots,
 )
 from fairtrial.arena.targets.lookup import (
     is_target as is_target,

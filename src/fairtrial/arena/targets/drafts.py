@@ -14,6 +14,7 @@ from fairtrial.arena.model.problem import Check, CodeProblem
 from fairtrial.arena.opening import open_resources
 from fairtrial.arena.resources import ArenaResources
 from fairtrial.arena.settings import ArenaSettings
+from fairtrial.arena.targets.commands import as_test_command, shorten
 from fairtrial.arena.targets.drafting import (
     CALLS,
     MAKERS,
@@ -167,17 +168,6 @@ def choose_commands(
     raise StudyError(Mistake((), message, record_hint(target)), source=target.text)
 
 
-def as_test_command(command: Sequence[str]) -> TestCommand:
-    """Return a command that the user gave; `python` stands for the project's Python."""
-    words = list(command)
-    if words[0] in ("python", "python3"):
-        words[0] = "{python}"
-    is_pytest = words[0] in ("pytest", "py.test") or words[:3] == ["{python}", "-m", "pytest"]
-    if words[0].endswith(".py"):
-        words.insert(0, "{python}")
-    return TestCommand(tuple(words), "the given command", is_pytest, is_script=not is_pytest)
-
-
 def record_hint(target: Target) -> str:
     """Return how calls of a target can be recorded without tests."""
     return f"record a command that calls it: --record -- python script.py, or test {target.path}"
@@ -196,14 +186,9 @@ async def _record_all(
         has_calls = join_recordings(runs, NUMBER).total > 0
         if command.is_script and has_calls:
             continue
-        settings.emit(events.Remark(f"recording {_shorten(command)}"))
+        settings.emit(events.Remark(f"recording {shorten(command)}"))
         runs.append(await record(resources, functions, command, LONGEST_S))
     return runs
-
-
-def _shorten(command: TestCommand) -> str:
-    text = " ".join(command.words).replace("{python}", "python")
-    return text if len(text) <= 70 else f"{text[:67]}..."
 
 
 def _refuse_unreached(target: Target, runs: Sequence[RecordedRun]) -> None:
@@ -212,7 +197,7 @@ def _refuse_unreached(target: Target, runs: Sequence[RecordedRun]) -> None:
     passed = sum(run.passed for run in runs)
     if failed and not passed:
         what = "fails" if failed[0].command.is_script else "no test passes on the base"
-        message = f"{_shorten(failed[0].command)}: {what}: {failed[0].ended}"
+        message = f"{shorten(failed[0].command)}: {what}: {failed[0].ended}"
         hint = "see that it works in a copy of your tree, without network; or " + record_hint(
             target
         )
@@ -296,7 +281,7 @@ def _write_notes(runs: Sequence[RecordedRun]) -> list[str]:
         if failing:
             notes.append(f"{len(failing)} tests fail on the base, such as {failing[0]}")
         elif run.ended:
-            notes.append(f"{_shorten(run.command)} {run.ended[:200]}")
+            notes.append(f"{shorten(run.command)} {run.ended[:200]}")
     return notes
 
 
@@ -318,6 +303,11 @@ def _make_key(target: Target, command: Sequence[str], tree: str, resources: Aren
     return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()
 
 
+def is_draft(folder: Path) -> bool:
+    """Return whether a folder holds a problem that was drafted for a target."""
+    return bool(_read_state(folder))
+
+
 def _read_state(folder: Path) -> dict[str, Any]:
     try:
         state = json.loads((folder / STATE).read_text("utf-8"))
@@ -333,7 +323,7 @@ def _refuse_edited(folder: Path, state: Mapping[str, object]) -> None:
     for name in (PROBLEM, MAKERS, CALLS):
         file = folder / name
         if file.is_file() and known.get(name) != _digest(file.read_bytes()):
-            hint = f"use it as a problem ({file.with_name(PROBLEM)}), or --replace draws it up anew"
+            hint = f"use it as a problem ({file.with_name(PROBLEM)}), or --force replaces it"
             raise StudyError(Mistake((), "was edited, or isn't a draft", hint), source=str(file))
 
 

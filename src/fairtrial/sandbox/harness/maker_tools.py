@@ -87,7 +87,7 @@ def grow(value: Any, factor: int, rng: random.Random) -> Any:
         keys = _make_items(list(value), len(value) * factor, rng, is_distinct=True)
         values = _make_items(list(value.values()), len(keys), rng)
         return dict(zip(keys, values))
-    if kind.__module__ == "numpy" and getattr(value, "ndim", 0):
+    if kind.__module__ == "numpy" and getattr(value, "ndim", None):
         rows = [rng.randrange(len(value)) for _ in range(len(value) * factor)]
         return value[rows] if len(value) else value
     return value
@@ -194,7 +194,7 @@ def _make_value(node: ast.AST, rng: random.Random, size: int) -> Any:
     if isinstance(node, ast.Subscript):
         holder = node.value
         name = holder.attr if isinstance(holder, ast.Attribute) else getattr(holder, "id", "")
-        inner: Any = getattr(node.slice, "value", node.slice)  # Python 3.8 wraps it
+        inner: Any = getattr(node.slice, "value", None) or node.slice  # Python 3.8 wraps it
         if not isinstance(inner, ast.AST):
             inner = node.slice
         parts = list(inner.elts) if isinstance(inner, ast.Tuple) else [inner]
