@@ -100,6 +100,7 @@ _DEPENDENCIES: dict[type[Any], json_schema.Schema] = {
                     **dict.fromkeys(("function", "inputs", "calls", "view", "accept"), _NO_TEXT),
                     "dict_order": _STRICT,
                     "array_layout": _STRICT,
+                    "attributes": _STRICT,
                     "aliasing": _STRICT,
                     "process_state": _STRICT,
                 },

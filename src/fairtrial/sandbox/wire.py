@@ -24,16 +24,26 @@ from fairtrial.sandbox.harness.packing import (
     unpack_case,
     unpack_summary,
 )
+from fairtrial.sandbox.harness.pickled_calls import (
+    PICKLED,
+    PROTOCOL,
+    UnusableError,
+    encode_call,
+)
 
 __all__ = [
     "HEADER_BYTES",
     "PACKED_FIRST",
+    "PICKLED",
+    "PROTOCOL",
     "TAG",
     "Caps",
     "Encoded",
+    "UnusableError",
     "decode",
     "dump_encoded",
     "encode",
+    "encode_call",
     "encode_raised",
     "join_inputs",
     "pack",

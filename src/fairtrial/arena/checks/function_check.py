@@ -308,8 +308,8 @@ def _read_inputs(label: str, check: Check, done: Completed, command: Command) ->
     *lines, closing = [read_line(line) for line in done.channel.splitlines()] or [{}]
     is_done = done.ending == Ending.EXITED and not done.channel_overflowed
     if is_done and closing.get("done") == check.cases == len(lines):
-        cases = [{"args": line["args"], "kwargs": line["kwargs"]} for line in lines]
-        return [Call(case) for case in cases]
+        parts = ("args", "kwargs", wire.PICKLED)
+        return [Call({part: line[part] for part in parts if part in line}) for line in lines]
     if "mistake" in closing:
         message = f"input {len(lines) + 1}: {closing['mistake']}"
         trace = in_one_line(str(closing.get("traceback", "")))

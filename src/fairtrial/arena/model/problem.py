@@ -39,7 +39,7 @@ BESIDE = ".fairtrial"
 INPUTS_FOLDER = "{inputs}"
 """Stands for the folder of generated files in a benchmark's command."""
 Strictness = Literal["strict", "any"]
-_STRICTNESSES = ("dict_order", "array_layout", "aliasing", "process_state")
+_STRICTNESSES = ("dict_order", "array_layout", "attributes", "aliasing", "process_state")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,8 @@ class Check(Record):
     dict_order: whether dictionaries must have the base's order (`strict`), or may have any (`any`)
     array_layout: whether arrays must be as contiguous and as writable as the base's (`strict`), or
         may have any layout (`any`)
+    attributes: whether objects must have the attributes of the base's and no others (`strict`), or
+        may have more (`any`)
     aliasing: whether results must be as independent of later calls, of each other and of the
         arguments as the base's (`strict`), or may share objects with them (`any`)
     process_state: whether a candidate must leave alone the settings of its process that the base
@@ -90,6 +92,7 @@ class Check(Record):
     abs_tol: float = 0.0
     dict_order: Strictness = "strict"
     array_layout: Strictness = "strict"
+    attributes: Strictness = "strict"
     aliasing: Strictness = "strict"
     process_state: Strictness = "strict"
     timeout_s: float = 120.0
@@ -415,6 +418,7 @@ _LATER_FIELDS: Mapping[str, Mapping[str, Any]] = {
         "fails_on_base": False,
         "dict_order": "strict",
         "array_layout": "strict",
+        "attributes": "strict",
         "aliasing": "strict",
         "process_state": "strict",
     },

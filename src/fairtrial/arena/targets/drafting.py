@@ -75,10 +75,10 @@ class Findings:
         return sorted(self.sample.left_out.items(), key=lambda item: -item[1])[:5]
 
 
-def write_calls_file(sample: Sample) -> str:
+def write_calls_file(sample: Sample, reference: str) -> str:
     """Return the text of the file of recorded calls."""
     return "[\n{}\n]\n".format(
-        ",\n".join(wire.dump_encoded(call.as_dict()) for call in sample.calls)
+        ",\n".join(wire.dump_encoded(call.as_dict(reference)) for call in sample.calls)
     )
 
 
@@ -216,7 +216,7 @@ def draft_files(findings: Findings, folder: Path) -> Mapping[str, str]:
     """Return the files of the problem, by name."""
     files = {PROBLEM: write_problem(findings, folder)}
     if findings.sample.calls:
-        files[CALLS] = write_calls_file(findings.sample)
+        files[CALLS] = write_calls_file(findings.sample, findings.target.reference)
     if findings.sample.calls or findings.growth is not None:
         files[MAKERS] = write_makers(findings)
     return files

@@ -290,7 +290,9 @@ async def _find_inputs(resources: ArenaResources, findings: Findings) -> tuple[G
 
     def draft(growth: Growth) -> Mapping[str, str]:
         files = {MAKERS: write_makers(replace(findings, growth=growth))}
-        return {**files, CALLS: write_calls_file(sample)} if sample.calls else files
+        return (
+            {**files, CALLS: write_calls_file(sample, target.reference)} if sample.calls else files
+        )
 
     if sample.calls:
         return await find_growth(resources, target, sample, draft)

@@ -17,7 +17,7 @@ from fairtrial.arena.resources import ArenaResources
 from fairtrial.arena.stage import HARNESS, Stage
 from fairtrial.arena.targets.functions import SourceFunction, add_recorders
 from fairtrial.arena.targets.suites import TestCommand
-from fairtrial.sandbox import Ending
+from fairtrial.sandbox import Ending, wire
 
 LONGEST_S = 120.0
 """How long a command may run while it is recorded."""
@@ -194,7 +194,7 @@ def _read_line(line: Mapping[str, Any], parts: Mapping[int, Recording]) -> None:
         }
         part.left_out = {str(why): int(count) for why, count in line["left"].items()}
     else:
-        case = {"args": line["args"], "kwargs": line["kwargs"]}
+        case = {name: line[name] for name in ("args", "kwargs", wire.PICKLED) if name in line}
         outcome = {name: line[name] for name in ("result", "raises") if name in line}
         part.calls.append(RecordedCall(str(line["key"]), case, outcome, float(line["seconds"])))
 

@@ -10,7 +10,7 @@ from typing import Any
 from fairtrial.arena.checks.encoded_values import find_unplain
 from fairtrial.arena.checks.exit_text import tell_ending
 from fairtrial.arena.checks.function_check import CHANNEL_BYTES, call_command, write_job
-from fairtrial.arena.checks.recorded_calls import Call
+from fairtrial.arena.checks.recorded_calls import Call, name_pickle
 from fairtrial.arena.checks.value_text import render
 from fairtrial.arena.checks.worker_reports import (
     CallOutcome,
@@ -57,9 +57,9 @@ class KeptCall:
         """How long its encoded arguments are."""
         return len(wire.dump_encoded(dict(self.case)))
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the call as files of recorded calls hold it."""
-        entry = dict(self.case)
+    def as_dict(self, function: str) -> dict[str, Any]:
+        """Return the call of a function as files of recorded calls hold it."""
+        entry = name_pickle(self.case, function)
         if "raised" in self.outcome:
             raised = self.outcome["raised"]
             entry["raises"] = {"type": raised["type"], "args": raised["args"]}

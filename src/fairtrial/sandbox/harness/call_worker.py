@@ -14,6 +14,8 @@ it uses the C functions of `json`. It can still be found through frames and the 
 from __future__ import annotations
 
 import builtins
+import functools
+import operator
 import os
 import sys
 import types
@@ -27,8 +29,8 @@ sys.path[:] = [folder for folder in sys.path if folder not in _package.__path__]
 
 from _fairtrial_harness import (  # type: ignore[import-not-found]  # noqa: E402
     codec,
-    decoder,
     import_record,
+    pickled_calls,
     process_state,
 )
 
@@ -39,6 +41,8 @@ _AsyncGenerator: Any = types.AsyncGeneratorType
 _exit, _getpid, _write, _pread = os._exit, os.getpid, os.write, os.pread
 _dup2, _truncate, _seek = os.dup2, os.ftruncate, os.lseek
 _read = object.__getattribute__
+_attrgetter = operator.attrgetter
+_PROPERTIES = (property, functools.cached_property)
 _STDOUT = 1
 _MAX_TRACEBACK_CHARS = 4000
 
@@ -136,12 +140,21 @@ class CapturedStdout:
 
 
 def find_function(name: str) -> Any:
-    """Import ``module:function`` or ``module:Class.method``."""
+    """Import ``module:function`` or ``module:Class.method``.
+
+    A property becomes a function of an object, which gets it. Raises `TypeError` if there is
+    something else under this name.
+    """
     module, _, attributes = name.partition(":")
     __import__(module)  # unlike importlib, it leaves no frames of its own in tracebacks
     target: Any = _modules[module]
+    owner: Any = None
     for attribute in attributes.split("."):
-        target = getattr(target, attribute)
+        owner, target = target, getattr(target, attribute)
+    if isinstance(owner, type) and isinstance(target, _PROPERTIES):
+        return _attrgetter(attribute)
+    if not callable(target):
+        raise TypeError(f"{name} is no function or property, but of type {type(target).__name__}")
     return target
 
 
@@ -176,9 +189,9 @@ def run_case(
     """
     call = CallRecord()
     try:
-        call.args, call.kwargs = decoder.decode(case["args"]), decoder.decode(case["kwargs"])
+        call.args, call.kwargs = pickled_calls.decode_call(case)
     except Exception as error:
-        call.report = {"unusable": str(error)}
+        call.report = {"unusable": str(error) or type(error).__name__}
         return call
     # Tuples: the function could put other objects into lists that it finds in this frame.
     given, named = tuple(call.args), tuple(call.kwargs.items())
@@ -206,7 +219,8 @@ def run_case(
 
 def encode_arguments(call: CallRecord, caps: Any) -> dict[str, Any]:
     """Encode the arguments of a call as they are now."""
-    return {"args": codec.encode(call.args, caps), "kwargs": codec.encode(call.kwargs, caps)}
+    parts = {"args": call.args, "kwargs": call.kwargs}
+    return {name: codec.encode(part, caps, exhausts=False) for name, part in parts.items()}
 
 
 def encode_raised(error: BaseException, caps: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import os
 import random
 from typing import Any, Callable, Iterable, Sequence
 
-from . import decoder
+from . import pickled_calls
 
 __all__ = ["RecordedCalls", "from_hints", "grow", "load_calls"]
 _WIDE = 1000
@@ -64,7 +64,11 @@ def load_calls(maker: str, name: str) -> RecordedCalls:
 
 
 def _decode(entry: Any) -> tuple[list[Any], dict[str, Any]]:
-    return decoder.decode(entry["args"]), decoder.decode(entry.get("kwargs", {}))
+    case = {"kwargs": {}, **entry}
+    if "pickle" in entry:
+        case[pickled_calls.PICKLED] = entry["pickle"]["data"]
+    args, kwargs = pickled_calls.decode_call(case)
+    return args, kwargs
 
 
 def grow(value: Any, factor: int, rng: random.Random) -> Any:

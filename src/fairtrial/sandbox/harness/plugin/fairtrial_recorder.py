@@ -27,7 +27,7 @@ _package: Any = types.ModuleType("_fairtrial_recorder_harness")  # a unique name
 _package.__path__ = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
 sys.modules["_fairtrial_recorder_harness"] = _package
 
-from _fairtrial_recorder_harness import codec, decoder  # type: ignore[import-not-found]  # noqa: E402
+from _fairtrial_recorder_harness import codec, pickled_calls  # type: ignore[import-not-found]  # noqa: E402
 
 FIRST = 24
 """How many calls of each kind are recorded before they are thinned out."""
@@ -106,17 +106,13 @@ class Site:
         """Return encoded arguments; None, and the reason counted, if they can't be made again."""
         if any(hasattr(type(value), "__next__") for value in (*args, *kwargs.values())):
             return self.leave_out("an argument is an iterator, which can be used only once")
-        case = {"args": codec.encode(list(args), CAPS), "kwargs": codec.encode(kwargs, CAPS)}
+        try:
+            case = pickled_calls.encode_call(args, kwargs, CAPS)
+        except pickled_calls.UnusableError as error:
+            return self.leave_out(str(error))
         text = codec.dump_encoded(case)
         if hash(text) in self.seen:
             return None
-        try:
-            for part in case.values():
-                if type(part) is dict and part.get(codec.TAG) == "unreadable":
-                    return self.leave_out("its arguments are too large: {}".format(part["why"]))
-                decoder.decode(part)
-        except ValueError as error:
-            return self.leave_out(str(error))
         self.seen.add(hash(text))
         self.size += len(text)
         return case
@@ -223,7 +219,7 @@ def _encode_result(result: Any) -> dict[str, Any]:
     kind = type(result)
     if any(hasattr(kind, name) for name in ("__next__", "__await__", "__anext__")):
         return {}
-    return {"result": codec.encode(result, CAPS)}
+    return {"result": codec.encode(result, CAPS, exhausts=False)}
 
 
 def _dress(recording: Any, function: Any) -> Any:
