@@ -28,6 +28,7 @@ from fairtrial.arena.targets.growth import Growth, find_growth, find_hinted
 from fairtrial.arena.targets.lookup import Target, find_target
 from fairtrial.arena.targets.recording import (
     LONGEST_S,
+    NO_OPTIONS,
     RecordedRun,
     Recording,
     join_recordings,
@@ -146,8 +147,11 @@ async def investigate(
     )
     settings.emit(events.Remark("looking for larger inputs"))
     growth, why = await _find_inputs(resources, findings)
-    if not sample.calls and growth is None and not findings.checks:
-        _refuse_unjudgeable(target, findings, why)
+    if not sample.calls and growth is None:
+        if not recording.total:
+            _refuse_unreached(target, runs)
+        if not findings.checks:
+            _refuse_unjudgeable(target, findings, why)
     notes = [*findings.notes, *([f"no larger inputs: {why}"] if growth is None else [])]
     return replace(findings, growth=growth, notes=tuple(notes))
 
@@ -248,9 +252,11 @@ def _choose_checks(
         is_short = run.wall_s <= SHORT_SUITE_S and not run.ended.startswith("was stopped")
         if is_short or not files:
             why = f"all {total} tests, as they take {rough_seconds(run.wall_s)}"
-            checks.append((run.command.words, f"{why}; {len(reaching)} reach the function"))
+            words = tuple(word for word in run.command.words if word not in run.uncollected)
+            checks.append((words, f"{why}; {len(reaching)} reach the function"))
         else:
-            words = (*PYTEST, *files)
+            options = NO_OPTIONS if NO_OPTIONS[1] in run.command.words else ()
+            words = (*PYTEST, *files, *options)
             why = f"the test files that reach the function ({len(reaching)} of {total} tests)"
             checks.append((words, f"{why}; the whole suite takes {rough_seconds(run.wall_s)}"))
     return checks
@@ -278,9 +284,15 @@ def _write_notes(runs: Sequence[RecordedRun]) -> list[str]:
             for name, test in (run.suite.tests if run.suite else {}).items()
             if test.outcome in ("failed", "error")
         ]
+        if NO_OPTIONS[1] in run.command.words:
+            notes.append(
+                "addopts of the pytest configuration are off: a plug-in for them is missing"
+            )
+        if run.uncollected:
+            notes.append(f"can't be imported: {', '.join(sorted(run.uncollected)[:3])}")
         if failing:
             notes.append(f"{len(failing)} tests fail on the base, such as {failing[0]}")
-        elif run.ended:
+        elif run.ended and not run.uncollected:
             notes.append(f"{shorten(run.command)} {run.ended[:200]}")
     return notes
 

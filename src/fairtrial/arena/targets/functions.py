@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -57,33 +58,73 @@ def parse_source(content: bytes) -> ast.Module:
 def list_functions(content: bytes) -> list[SourceFunction]:
     """Return all functions and classes of a source file; raises SyntaxError or ValueError."""
     lines = content.decode("utf-8", "replace").splitlines()
-    return list(_walk(parse_source(content).body, "", "module", lines))
+    body = parse_source(content).body
+    return list(_walk(body, "", "module", lines, _list_aliases(body)))
+
+
+def _list_aliases(body: list[ast.stmt]) -> dict[str, ast.expr]:
+    """Return the values of the names that a module defines, which type hints may use."""
+    aliases: dict[str, ast.expr] = {}
+    for node in body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            aliases[node.targets[0].id] = node.value
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value:
+            aliases[node.target.id] = node.value
+        elif isinstance(node, ast.If):
+            aliases = {**_list_aliases(node.body), **aliases}
+    return aliases
+
+
+class _Expander(ast.NodeTransformer):
+    """Puts the values of aliases into a type hint."""
+
+    def __init__(self, aliases: Mapping[str, ast.expr]) -> None:
+        self.aliases, self.left = aliases, 20
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """Replace a name, and the names in its value."""
+        value = self.aliases.get(node.id)
+        if value is None or self.left <= 0:
+            return node
+        self.left -= 1
+        expanded: ast.expr = self.visit(copy.deepcopy(value))
+        return expanded
 
 
 def _walk(
-    body: list[ast.stmt], prefix: str, inside: str, lines: list[str]
+    body: list[ast.stmt],
+    prefix: str,
+    inside: str,
+    lines: list[str],
+    aliases: Mapping[str, ast.expr],
 ) -> Iterator[SourceFunction]:
     for node in body:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield _describe(node, prefix, inside, lines)
-            yield from _walk(node.body, f"{prefix}{node.name}.<locals>.", "function", lines)
+            yield _describe(node, prefix, inside, lines, aliases)
+            yield from _walk(
+                node.body, f"{prefix}{node.name}.<locals>.", "function", lines, aliases
+            )
         elif isinstance(node, ast.ClassDef):
             name = f"{prefix}{node.name}"
             yield SourceFunction(name, "class", node.lineno, node.end_lineno or 0, node.lineno)
             within = "class" if inside != "function" else "function"
-            yield from _walk(node.body, f"{name}.", within, lines)
+            yield from _walk(node.body, f"{name}.", within, lines, aliases)
         else:
             for part in ("body", "orelse", "finalbody", "handlers"):
                 inner = getattr(node, part, [])
                 for item in inner if isinstance(inner, list) else ():
                     if isinstance(item, ast.ExceptHandler):
-                        yield from _walk(item.body, prefix, inside, lines)
+                        yield from _walk(item.body, prefix, inside, lines, aliases)
                     elif isinstance(item, ast.stmt):
-                        yield from _walk([item], prefix, inside, lines)
+                        yield from _walk([item], prefix, inside, lines, aliases)
 
 
 def _describe(
-    node: ast.FunctionDef | ast.AsyncFunctionDef, prefix: str, inside: str, lines: list[str]
+    node: ast.FunctionDef | ast.AsyncFunctionDef,
+    prefix: str,
+    inside: str,
+    lines: list[str],
+    aliases: Mapping[str, ast.expr],
 ) -> SourceFunction:
     names = [_last_name(decorator) for decorator in node.decorator_list]
     kind = {"module": "function", "class": "method", "function": "nested"}[inside]
@@ -101,7 +142,7 @@ def _describe(
         parameters = parameters[1:]
     required = len(parameters) - len(arguments.defaults)
     hinted = tuple(
-        (parameter.arg, ast.unparse(parameter.annotation) if parameter.annotation else "")
+        (parameter.arg, _spell_hint(parameter.annotation, aliases))
         for parameter in parameters[: max(required, 0)]
     )
     doc = (ast.get_docstring(node) or "").strip().split("\n")[0]
@@ -119,6 +160,10 @@ def _describe(
         hinted,
         doc,
     )
+
+
+def _spell_hint(hint: ast.expr | None, aliases: Mapping[str, ast.expr]) -> str:
+    return ast.unparse(_Expander(aliases).visit(copy.deepcopy(hint))) if hint else ""
 
 
 def _last_name(decorator: ast.expr) -> str:

@@ -29,7 +29,7 @@ from fairtrial.arena.stage import Stage
 from fairtrial.arena.targets.lookup import Target
 from fairtrial.arena.targets.replay import Sample
 from fairtrial.core import StudyError
-from fairtrial.sandbox import Ending
+from fairtrial.sandbox import Ending, wire
 
 FACTORS = (100, 30, 10, 3)
 HINTED_SIZES = (200, 20, 5)
@@ -105,8 +105,8 @@ async def find_hinted(
 
 
 def _list_places(sample: Sample) -> list[tuple[tuple[int | str, ...], bool]]:
-    """Return which arguments may grow together: collections, one by one, then numbers."""
-    collections: Counter[int | str] = Counter()
+    """Return which arguments may grow: the largest collections together, each alone, or numbers."""
+    sizes: dict[int | str, list[int]] = {}
     numbers: Counter[int | str] = Counter()
     for call in sample.calls:
         if "raised" in call.outcome:
@@ -117,13 +117,13 @@ def _list_places(sample: Sample) -> list[tuple[tuple[int | str, ...], bool]]:
         for place, value in named:
             kind = get_kind(value)
             if kind in _GROWABLE and value not in ([], "", {}):
-                collections[place] += 1
+                sizes.setdefault(place, []).append(len(wire.dump_encoded(value)))
             elif kind in _NUMBERS:
                 numbers[place] += 1
-    most = [place for place, _ in collections.most_common(_MOST_PLACES)]
-    plan: list[tuple[tuple[int | str, ...], bool]] = []
-    if len(most) > 1:
-        plan.append((tuple(most), False))
+    largest = {place: max(found) for place, found in sizes.items()}
+    most = sorted(largest, key=lambda place: (-largest[place], str(place)))[:_MOST_PLACES]
+    alike = tuple(place for place in most if 2 * largest[place] >= largest[most[0]])
+    plan: list[tuple[tuple[int | str, ...], bool]] = [(alike, False)] if len(alike) > 1 else []
     plan += [((place,), False) for place in most]
     if not most:
         plan += [((place,), True) for place, _ in numbers.most_common(2)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import importlib.util
 import os
@@ -14,13 +15,14 @@ from fairtrial.arena.candidates.protection import get_protection
 from fairtrial.arena.import_roots import find_import_roots
 from fairtrial.arena.snapshot.git import GitError, git
 from fairtrial.arena.snapshot.repository import find_repository
-from fairtrial.arena.targets.functions import SourceFunction, list_functions
+from fairtrial.arena.targets.functions import SourceFunction, list_functions, parse_source
 from fairtrial.core import Mistake, StudyError
 
 MARKERS = ("pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "pytest.ini")
 """Files that make their folder a project's."""
 _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _MOST_FILES = 20_000
+_MOST_IMPORTS = 6
 _EXAMPLE = "such as src/shop/cart.py::Cart.total or shop.cart:Cart.total"
 
 
@@ -108,7 +110,63 @@ async def find_target(text: str, folder: Path) -> Target:
     if await _is_ignored(repository.git_dir, top, real):
         message = f"git ignores {real.relative_to(top)}, so candidates can't change it"
         raise StudyError(Mistake((), message, "see .gitignore"), source=text)
-    return await to_thread.run_sync(make_target, text, top, real, name)
+    home, own_name = await to_thread.run_sync(_follow_imports, real, name, top)
+    return await to_thread.run_sync(make_target, text, top, home, own_name)
+
+
+def _follow_imports(file: Path, name: str, top: Path) -> tuple[Path, str]:
+    """Return the file that defines a function which a file may only import, and its name there."""
+    first, dot, rest = name.partition(".")
+    for _ in range(_MOST_IMPORTS):
+        found = _find_import(file, first, top)
+        if found is None:
+            break
+        file, first = found
+    return file, f"{first}{dot}{rest}"
+
+
+def _find_import(file: Path, name: str, top: Path) -> tuple[Path, str] | None:
+    """Return where `from ... import name` takes a name from; None if the file defines it."""
+    try:
+        body = parse_source(file.read_bytes()).body
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return None
+    defining = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    if any(isinstance(node, defining) and node.name == name for node in body):
+        return None
+    for node in body:
+        aliases = node.names if isinstance(node, ast.ImportFrom) else []
+        for alias in aliases:
+            if name not in (alias.asname, alias.name) and alias.name != "*":
+                continue
+            assert isinstance(node, ast.ImportFrom)
+            source = _find_source(file, node, top)
+            own = name if alias.name == "*" else alias.name
+            if source is not None and (alias.name != "*" or _defines(source, own)):
+                return source, own
+    return None
+
+
+def _defines(file: Path, name: str) -> bool:
+    try:
+        return any(item.name == name for item in list_functions(file.read_bytes()))
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return False
+
+
+def _find_source(file: Path, node: ast.ImportFrom, top: Path) -> Path | None:
+    """Return the file of the module that an import takes names from, if it is in the project."""
+    parts = (node.module or "").split(".") if node.module else []
+    if node.level:
+        starts = [file.parents[node.level - 1]] if node.level <= len(file.parents) else []
+    else:
+        starts = [folder for folder in file.parents if folder.is_relative_to(top)]
+    for start in starts:
+        base = start.joinpath(*parts)
+        for path in (base.with_name(f"{base.name}.py") if parts else base, base / "__init__.py"):
+            if path.is_file() and path != file:
+                return path
+    return None
 
 
 def make_target(text: str, top: Path, file: Path, name: str) -> Target:

@@ -21,6 +21,9 @@ from fairtrial.sandbox import Ending, wire
 
 LONGEST_S = 120.0
 """How long a command may run while it is recorded."""
+NO_OPTIONS = ("-o", "addopts=")
+"""Options of pytest that turn off those of the project's configuration."""
+_UNKNOWN = "unrecognized arguments"
 _FOLDER = ".fairtrial-recording"
 _MOST_BYTES = 256 * 2**20
 
@@ -98,6 +101,12 @@ class RecordedRun:
         return sorted(recording.tests - {""}) if recording else []
 
     @property
+    def uncollected(self) -> set[str]:
+        """The test files that could not be imported."""
+        nodes = self.suite.uncollected if self.suite else ()
+        return {node.what.partition("::")[0] for node in nodes if not node.is_skipped}
+
+    @property
     def passed(self) -> int:
         """How many tests passed."""
         tests = self.suite.tests.values() if self.suite else ()
@@ -141,10 +150,13 @@ def _instrument(stage: Stage, functions: Mapping[int, tuple[str, SourceFunction]
 async def _run(
     stage: Stage, command: TestCommand, variables: Mapping[str, str], timeout_s: float
 ) -> RecordedRun:
-    """Run the command; return its run without recordings."""
+    """Run the command; return its run without recordings.
+
+    Options of the project's configuration that this pytest doesn't know are turned off.
+    """
     if command.is_pytest:
-        check = Check(command=command.words, timeout_s=timeout_s)
-        made = pytest_command(stage, check, env=variables)
+        words = (*command.words, "--continue-on-collection-errors")
+        made = pytest_command(stage, Check(command=words, timeout_s=timeout_s), env=variables)
     else:
         made = stage.command(
             command.words,
@@ -153,6 +165,9 @@ async def _run(
             path_tail=[HARNESS / "plugin"],
         )
     done = await stage.run(made)
+    if command.is_pytest and _UNKNOWN in done.stderr.text and not set(NO_OPTIONS) & set(words):
+        plain = replace(command, words=(*command.words, *NO_OPTIONS))
+        return await _run(stage, plain, variables, timeout_s)
     suite = read_run(done) if command.is_pytest else None
     ended = ""
     has_failed = done.ending != Ending.EXITED or done.exit_code != 0
