@@ -134,12 +134,11 @@ def _find_import(file: Path, name: str, top: Path) -> tuple[Path, str] | None:
     defining = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     if any(isinstance(node, defining) and node.name == name for node in body):
         return None
-    for node in body:
-        aliases = node.names if isinstance(node, ast.ImportFrom) else []
-        for alias in aliases:
+    imports = [node for item in body for node in ast.walk(item) if isinstance(node, ast.ImportFrom)]
+    for node in imports:
+        for alias in node.names:
             if name not in (alias.asname, alias.name) and alias.name != "*":
                 continue
-            assert isinstance(node, ast.ImportFrom)
             source = _find_source(file, node, top)
             own = name if alias.name == "*" else alias.name
             if source is not None and (alias.name != "*" or _defines(source, own)):

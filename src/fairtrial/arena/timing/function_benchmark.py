@@ -295,6 +295,9 @@ async def prepare_function_benchmark(
         (only,) = await supplier.make(f"{setup.seed}/{benchmark.name}/variety", 1)
         if not any(read_line(only).values()):  # a function without arguments can't have others
             same_inputs = ""
+    else:
+        repeats = await supplier.describe_repeats(f"{setup.seed}/{benchmark.name}")
+        notes += [repeats] if repeats else []
     is_plain = unplain is None
     return FunctionBenchmark(
         benchmark,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -20,6 +21,9 @@ from fairtrial.sandbox import wire
 
 PORTION_BYTES = 4 * 2**20
 """About how much is requested at once, judging by earlier inputs; far below the largest reply."""
+MOST_COUNTED, COUNTING_S = 256, 0.5
+"""How many inputs are drawn to find out whether they repeat themselves, and for how long."""
+_FEW, _SHARE = 16, 0.5
 MOST_DRAWN = 6
 """How many inputs are drawn to find out whether they vary."""
 SAME_INPUTS = (
@@ -71,6 +75,23 @@ class InputSupplier:
                 return True
             first = inputs
         return False
+
+    async def describe_repeats(self, seed: str) -> str:
+        """Return a note if inputs repeat themselves, as recorded ones do; else an empty text."""
+        began = time.monotonic()
+        count = _FEW
+        while True:
+            inputs = await self.make(f"{seed}/repeats", count)
+            if count >= MOST_COUNTED or time.monotonic() - began > COUNTING_S:
+                break
+            count *= 4
+        distinct = len(set(inputs))
+        if distinct > _SHARE * count:
+            return ""
+        return (
+            f"{self.benchmark.name}: {self.benchmark.inputs} draws from few inputs ({distinct} "
+            f"different ones in {count} draws); what never changes can be known by heart"
+        )
 
     async def _make(self, seed: str, first: int, count: int) -> list[bytes]:
         from anyio import to_thread
