@@ -52,10 +52,12 @@ def _missing_files(problem: CodeProblem, project: Path) -> Iterator[Mistake]:
     for index, check in enumerate(problem.check):
         yield from _missing_maker(project, check.inputs, ("check", index, "inputs"))
         yield from _missing_maker(project, check.accept, ("check", index, "accept"))
+        yield from _missing_maker(project, check.prepare, ("check", index, "prepare"))
         if check.calls and not (project / check.calls).is_file():
             yield Mistake(("check", index, "calls"), f"there is no file {project / check.calls}")
     for index, benchmark in enumerate(problem.bench):
         yield from _missing_maker(project, benchmark.inputs, ("bench", index, "inputs"))
+        yield from _missing_maker(project, benchmark.prepare, ("bench", index, "prepare"))
 
 
 def _missing_maker(project: Path, maker: str, place: FieldPath) -> Iterator[Mistake]:

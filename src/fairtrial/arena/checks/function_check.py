@@ -227,6 +227,7 @@ def _write_job(check: Check, calls: Sequence[Call], *, uses_results: bool = Fals
     job: dict[str, object] = {
         "function": check.function,
         "view": check.view,
+        "prepare": check.prepare,
         "caps": list(wire.Caps()),
     }
     if uses_results:
