@@ -53,10 +53,12 @@ def _missing_files(problem: CodeProblem, project: Path) -> Iterator[Mistake]:
     for index, check in enumerate(problem.check):
         yield from _missing_maker(folders, check.inputs, ("check", index, "inputs"))
         yield from _missing_maker(folders, check.accept, ("check", index, "accept"))
+        yield from _missing_maker((project,), check.prepare, ("check", index, "prepare"))
         if check.calls and _find_file(folders, check.calls) is None:
             yield Mistake(("check", index, "calls"), f"there is no file {project / check.calls}")
     for index, benchmark in enumerate(problem.bench):
         yield from _missing_maker(folders, benchmark.inputs, ("bench", index, "inputs"))
+        yield from _missing_maker((project,), benchmark.prepare, ("bench", index, "prepare"))
 
 
 def _find_file(folders: Sequence[Path], name: str) -> Path | None:

@@ -29,6 +29,8 @@ from fairtrial.sandbox.harness.pickled_calls import (
     PROTOCOL,
     UnusableError,
     encode_call,
+    is_pickled_input,
+    read_summary,
 )
 
 __all__ = [
@@ -45,8 +47,10 @@ __all__ = [
     "encode",
     "encode_call",
     "encode_raised",
+    "is_pickled_input",
     "join_inputs",
     "pack",
+    "read_summary",
     "split_inputs",
     "unpack_case",
     "unpack_header",

@@ -228,6 +228,7 @@ def write_job(check: Check, calls: Sequence[Call], *, uses_results: bool = False
     job: dict[str, object] = {
         "function": check.function,
         "view": check.view,
+        "prepare": check.prepare,
         "caps": list(wire.Caps()),
     }
     if uses_results:

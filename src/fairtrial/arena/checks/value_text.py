@@ -223,6 +223,7 @@ _SHOWN: Mapping[str, Callable[[_BoundedWriter, Encoded], None]] = {
     "ref": lambda writer, node: writer.add("<an object again>"),
     "scalar": _show_array,
     "set": _show_set,
+    "shown": lambda writer, node: writer.add(str(node["text"])),
     "slice": _show_items("slice(", ")"),
     "str": lambda writer, node: writer.add(repr(read_text(node))),
     "time": _show_moment,

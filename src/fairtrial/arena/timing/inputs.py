@@ -37,7 +37,13 @@ _HINT = "a maker is called as make(rng), with a random.Random, and returns (args
 
 
 def read_input(data: bytes) -> Mapping[str, Any]:
-    """Return the encoded arguments of a call; the supplier, which is trusted, made the input."""
+    """Return the encoded arguments of a call; the supplier, which is trusted, made the input.
+
+    Of pickled ones there is only a summary, for messages.
+    """
+    if wire.is_pickled_input(data):
+        summary: Mapping[str, Any] = wire.read_summary(data)
+        return summary
     return wire.unpack_case(data) if data.startswith(wire.PACKED_FIRST) else read_line(data)
 
 

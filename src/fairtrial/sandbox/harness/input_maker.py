@@ -100,6 +100,17 @@ def encode_input(result: Any, caps: Any) -> dict[str, Any]:
     return case
 
 
+def pickle_input(result: Any, caps: Any) -> bytes:
+    """Return the input of a timed call (see `pickled_calls`); raises `MakerError`."""
+    try:
+        data: bytes = pickled_calls.pack_input(*result)
+    except pickled_calls.UnusableError as error:
+        raise MakerError(f"an input can't be passed on: {error}") from None
+    if len(data) > caps.size:
+        raise MakerError(f"an input is too large: it takes more than {caps.size:,} bytes")
+    return data
+
+
 def shorten(text: str) -> str:
     """Cut a text to 200 characters."""
     return text if len(text) <= 200 else text[:197] + "..."

@@ -52,6 +52,14 @@ _PLAIN: dict[type, Any] = {
 }
 
 
+_CONTENTS: dict[type, Any] = {
+    **_PLAIN,
+    list: lambda value: list(list.__iter__(value)),
+    tuple: lambda value: tuple(tuple.__iter__(value)),
+    dict: lambda value: dict(dict.items(value)),
+}
+
+
 class HiddenStateError(Exception):
     """A class hides what its instances consist of."""
 
@@ -73,7 +81,7 @@ class ClassFacts:
         self.kind = kind
         self.bases = _bases(kind)
         self.native = next(base for base in self.bases if is_written_in_c(base))
-        own = self.bases[: self.bases.index(self.native)] if kind is not self.native else ()
+        own = self.bases[: _find(self.bases, self.native)]
         changed = [
             name for name in _CHANGED_ACCESS if any(name in _namespace(base) for base in own)
         ]
@@ -99,6 +107,19 @@ class ClassFacts:
         if self.fields is None:
             return found
         return dict(self._iterate_fields(found))
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether content and attributes are all that is compared of its instances."""
+        if self.write is not None or _contains(self.bases, BaseException):
+            return False
+        if _contains(self.bases, _Enum) or _contains(self.bases, type) or self.declares("__next__"):
+            return False
+        return (self.native is object and self.kind is not object) or self.native in _CONTENTS
+
+    def read_content(self, value: Any) -> object:
+        """Return the content of an instance that extends a built-in type; None for others."""
+        return None if self.native is object else _CONTENTS[self.native](value)
 
     def declares(self, name: str) -> bool:
         """Return whether the class or a base class of it defines this name."""
@@ -273,7 +294,7 @@ def _reduce(facts: ClassFacts, value: Any) -> Any:
     reducer = _reducers.get(facts.native)
     if reducer is not None and facts.kind is facts.native:
         return reducer(value)
-    for base in facts.bases[facts.bases.index(facts.native) : -1]:
+    for base in facts.bases[_find(facts.bases, facts.native) : -1]:
         for name, args in (
             ("__reduce_ex__", (_PROTOCOL,)),
             ("__reduce__", ()),
@@ -302,7 +323,11 @@ def write_iterator(encoder: Any, value: Any) -> Encoded:
 
 
 def _contains(bases: Any, wanted: object) -> bool:
-    return any(base is wanted for base in bases)
+    return any(base is wanted for base in bases)  # a metaclass may override `==`
+
+
+def _find(bases: Any, wanted: object) -> int:
+    return next(index for index, base in enumerate(bases) if base is wanted)
 
 
 def find_atom_writer(kind: type) -> Any:

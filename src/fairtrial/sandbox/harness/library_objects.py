@@ -31,6 +31,11 @@ def find_writer(bases: Any) -> Writer | None:
     return None
 
 
+def is_table(kind: type) -> bool:
+    """Return whether a class is a table, matrix or tensor of a known library, or extends one."""
+    return find_writer(_bases(kind)) is not None
+
+
 def _get(value: Any, library: str, name: str) -> Any:
     """Return an attribute or method of an object as its library's own class defines it."""
     for base in _bases(type(value)):

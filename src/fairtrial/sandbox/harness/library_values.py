@@ -191,5 +191,14 @@ def find_loaded_types() -> list[tuple[type, Writer]]:
     return loaded
 
 
+def list_immutable() -> list[Any]:
+    """Return the types of dates and decimal numbers whose modules are loaded."""
+    return [
+        kind
+        for (module, _), kind in _FIRST.items()
+        if module in ("datetime", "decimal") and kind is not None
+    ]
+
+
 # The types of modules that were loaded before any candidate could replace them.
 _FIRST = {key: getattr(_modules.get(key[0]), key[1], None) for key in STANDARD}

@@ -11,6 +11,7 @@ import _pickle
 import binascii
 import builtins
 import io
+import struct
 from typing import Any
 
 from . import codec, decoder
@@ -22,6 +23,9 @@ PICKLED = "pickled"
 """The key of the pickled arguments in an encoded call."""
 PROTOCOL = 4
 """The version of pickles, which Python 3.8 and later read."""
+_FIRST = b"\x01"
+_SIZE = struct.Struct(">I")
+_MOST, _LONGEST = 4, 40
 _OUT_OF_REACH = ("__main__", "_fairtrial_inputs")
 """Modules that workers can't import: a script, and an input maker."""
 _buffer, _loads, _dumps = io.BytesIO, _pickle.loads, _pickle.dumps
@@ -114,6 +118,56 @@ def load_arguments(data: bytes) -> Any:
         return _loads(data)
     except AttributeError:
         return _load_into_slots(data)
+
+
+def pack_input(args: Any, kwargs: Any) -> bytes:
+    """Return the input of a timed call: its pickled arguments, after a summary of them.
+
+    Raises `UnusableError` if they can't be pickled.
+    """
+    described = {
+        "args": [_summarize(item) for item in args],
+        "kwargs": {name: _summarize(item) for name, item in kwargs.items()},
+    }
+    summary = codec.dump_encoded(described).encode("ascii")
+    return b"".join((_FIRST, _SIZE.pack(len(summary)), summary, pickle_arguments(args, kwargs)))
+
+
+def is_pickled_input(data: bytes) -> bool:
+    """Return whether `pack_input` made an input."""
+    return data[:1] == _FIRST
+
+
+def read_summary(data: bytes) -> Any:
+    """Return the summary of an input as an encoded call, for messages; nothing is unpickled."""
+    first = 1 + _SIZE.size
+    (size,) = _SIZE.unpack_from(data, 1)
+    return codec.load_encoded(data[first : first + size].decode("ascii"))
+
+
+def load_input(data: bytes) -> Any:
+    """Return the arguments of a call from its input, as (args, kwargs)."""
+    (size,) = _SIZE.unpack_from(data, 1)
+    return load_arguments(data[1 + _SIZE.size + size :])
+
+
+def _summarize(value: Any) -> Any:
+    """Return a text of limited size, as an encoded value: the type, and a few attributes."""
+    attributes = getattr(value, "__dict__", None)
+    if type(attributes) is not dict or isinstance(value, type):
+        return {TAG: "shown", "text": _name_briefly(value)}
+    parts = [f"{name}={_name_briefly(item)}" for name, item in list(attributes.items())[:_MOST]]
+    more = [", ..."] if len(attributes) > _MOST else []
+    return {TAG: "shown", "text": type(value).__name__ + "(" + ", ".join(parts + more) + ")"}
+
+
+def _name_briefly(value: Any) -> str:
+    if value is None or type(value) in (bool, int, float, str, bytes):
+        text = repr(value if type(value) is not int or abs(value) < 2**64 else "a large integer")
+        return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+    name = type(value).__name__
+    sized = isinstance(value, (list, tuple, dict, set, frozenset))
+    return f"{name} of {len(value):,}" if sized else name
 
 
 def _load_into_slots(data: bytes) -> Any:
