@@ -4,6 +4,7 @@ from fairtrial.arena import (
     commands as commands,
     gate as gate,
     suites as suites,
+    targets as targets,
 )
 from fairtrial.arena.arena import (
     Arena as Arena,

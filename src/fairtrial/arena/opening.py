@@ -68,8 +68,25 @@ async def open_arena(
     import anyio
 
     settings = settings or ArenaSettings()
-    top = await find_top(problem.project)
     await anyio.to_thread.run_sync(require_editable_files, problem)
+    async with (
+        open_resources(problem, slots=slots, settings=settings) as resources,
+        prepare_arena(resources, settings) as arena,
+    ):
+        yield arena
+
+
+@asynccontextmanager
+async def open_resources(
+    problem: CodeProblem, *, slots: int | None = None, settings: ArenaSettings
+) -> AsyncIterator[ArenaResources]:
+    """Copy the base of a problem, and make the slots in which its code is run.
+
+    Raises `StudyError` if there is no repository, sandbox or Python for it.
+    """
+    import anyio
+
+    top = await find_top(problem.project)
     problem = resolve_paths(problem, top)
     # Trying the kinds of sandbox takes a moment, and must not block the caller's event loop.
     find = partial(find_sandbox, problem.sandbox, unsandboxed=settings.unsandboxed)
@@ -90,12 +107,11 @@ async def open_arena(
             largest_mb=problem.largest_mb,
             keep=settings.keep_slots,
             revision=problem.base,
-            kept=problem.named_files,
+            kept=problem.find_named_files(top),
         ) as pool,
-        AsyncExitStack() as opened,
     ):
         plain = Plain(pool.base.parent)  # removed with the pool, even after a kill
-        resources = ArenaResources(
+        yield ArenaResources(
             problem=problem,
             interpreter=interpreter,
             sandbox=sandbox if sandbox.relocates else plain,
@@ -106,7 +122,14 @@ async def open_arena(
             cores=anyio.Semaphore(cores),
             lock=HostLock(settings.lock_folder, settings.emit),
             disk_guard=DiskGuard(pool.snapshot.repo.parent),
+            shortfalls=sandbox.shortfalls,
         )
+
+
+@asynccontextmanager
+async def prepare_arena(resources: ArenaResources, settings: ArenaSettings) -> AsyncIterator[Arena]:
+    """Run the checks of a problem on its base, and prove which code they run."""
+    async with AsyncExitStack() as opened:
         accept_stage = await opened.enter_async_context(open_accept_stage(resources))
         settings.emit(events.PhaseStarted(events.Phase.BASE_CHECKS))
         runs = await _find_base_runs(resources, settings)
@@ -115,7 +138,7 @@ async def open_arena(
             resources, checks, is_wanted=settings.warm, is_proven=runs.facts.get("warm", False)
         ) as (resources, warm_notes):
             rules = PathRules.from_problem(
-                problem,
+                resources.problem,
                 resources.import_roots,
                 find_test_files(resources, checks),
                 is_strict=settings.strict_paths,
@@ -127,7 +150,8 @@ async def open_arena(
             if not warm_notes and not canary_notes:
                 is_warm = resources.cold is not None
                 await in_thread(_record, runs, resources, checks, is_warm)
-            notes = [*pool.notes, *(f"not enforced: {text}" for text in sandbox.shortfalls)]
+            shortfalls = (f"not enforced: {text}" for text in resources.shortfalls)
+            notes = [*resources.pool.notes, *shortfalls]
             for check in checks:
                 notes.extend(check.notes)
             input_notes = list_input_notes(checks)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fairtrial.arena.candidates.editable_match import require_editable_files
@@ -49,23 +49,31 @@ def _missing_roots(problem: CodeProblem, project: Path) -> Iterator[Mistake]:
 
 
 def _missing_files(problem: CodeProblem, project: Path) -> Iterator[Mistake]:
+    folders = (project, problem.folder)
     for index, check in enumerate(problem.check):
-        yield from _missing_maker(project, check.inputs, ("check", index, "inputs"))
-        yield from _missing_maker(project, check.accept, ("check", index, "accept"))
-        if check.calls and not (project / check.calls).is_file():
+        yield from _missing_maker(folders, check.inputs, ("check", index, "inputs"))
+        yield from _missing_maker(folders, check.accept, ("check", index, "accept"))
+        yield from _missing_maker((project,), check.prepare, ("check", index, "prepare"))
+        if check.calls and _find_file(folders, check.calls) is None:
             yield Mistake(("check", index, "calls"), f"there is no file {project / check.calls}")
     for index, benchmark in enumerate(problem.bench):
-        yield from _missing_maker(project, benchmark.inputs, ("bench", index, "inputs"))
+        yield from _missing_maker(folders, benchmark.inputs, ("bench", index, "inputs"))
+        yield from _missing_maker((project,), benchmark.prepare, ("bench", index, "prepare"))
 
 
-def _missing_maker(project: Path, maker: str, place: FieldPath) -> Iterator[Mistake]:
+def _find_file(folders: Sequence[Path], name: str) -> Path | None:
+    """Return a named file: in the project's folder, else beside the problem's file."""
+    return next((folder / name for folder in folders if (folder / name).is_file()), None)
+
+
+def _missing_maker(folders: Sequence[Path], maker: str, place: FieldPath) -> Iterator[Mistake]:
     """Check that the file of ``file.py:function`` exists, is Python, and defines the function."""
     if not maker:
         return
     name, _, function = maker.rpartition(":")
-    path = project / name
-    if not path.is_file():
-        yield Mistake(place, f"there is no file {path}")
+    path = _find_file(folders, name)
+    if path is None:
+        yield Mistake(place, f"there is no file {folders[0] / name}")
         return
     try:
         module = ast.parse(path.read_bytes())

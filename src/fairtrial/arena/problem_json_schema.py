@@ -62,6 +62,7 @@ _RULES: dict[type[Any], dict[str, json_schema.Schema]] = {
         "inputs": _INPUTS,
         "calls": {"pattern": rf"^$|{_PATH['pattern']}"},
         "cases": {**_AT_LEAST_ONE, "maximum": MOST_CASES},
+        "prepare": _INPUTS,
         "view": _FUNCTION,
         "accept": _INPUTS,
         "must_pass": {"items": {"type": "string", **_NOT_BLANK}},
@@ -73,6 +74,7 @@ _RULES: dict[type[Any], dict[str, json_schema.Schema]] = {
         "name": _NOT_BLANK,
         "call": _FUNCTION,
         "inputs": _INPUTS,
+        "prepare": _INPUTS,
         "command": _COMMAND,
         "cores": _AT_LEAST_ONE,
         "max_startup_ratio": _AT_LEAST_ONE,
@@ -82,6 +84,7 @@ _RULES: dict[type[Any], dict[str, json_schema.Schema]] = {
 }
 
 
+_OF_FUNCTIONS = ("function", "inputs", "calls", "prepare", "view", "accept")
 _STRICT: json_schema.Schema = {"const": "strict"}
 _TEXT: json_schema.Schema = {"minLength": 1}
 _NO_TEXT: json_schema.Schema = {"maxLength": 0}
@@ -97,9 +100,10 @@ _DEPENDENCIES: dict[type[Any], json_schema.Schema] = {
                 "required": ["command"],
                 "properties": {
                     "command": _WORDS,
-                    **dict.fromkeys(("function", "inputs", "calls", "view", "accept"), _NO_TEXT),
+                    **dict.fromkeys(_OF_FUNCTIONS, _NO_TEXT),
                     "dict_order": _STRICT,
                     "array_layout": _STRICT,
+                    "attributes": _STRICT,
                     "aliasing": _STRICT,
                     "process_state": _STRICT,
                 },

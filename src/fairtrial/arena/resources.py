@@ -42,6 +42,7 @@ class ArenaResources:
     disk_guard: watches the disk that the slots are on
     disturbed: files that the base's own checks change while they run
     cold: runs commands that must not start warm; None if `sandbox` doesn't start warm
+    shortfalls: what the sandbox can't enforce
     base_runs: recorded runs that stand for those of commands on the base, while it is prepared
     """
 
@@ -57,6 +58,7 @@ class ArenaResources:
     disk_guard: DiskGuard
     disturbed: set[str] = field(default_factory=set)
     cold: Sandbox | None = None
+    shortfalls: tuple[str, ...] = ()
     base_runs: BaseRuns | None = None
 
     @asynccontextmanager

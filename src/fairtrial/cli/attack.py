@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from fairtrial.arena import ArenaSettings
+from fairtrial.cli.compare_arguments import CommandAfterDashes
 from fairtrial.cli.interrupts import run_interruptible
 from fairtrial.cli.output import count, json_option, note, print_json, print_wrapped, style
 from fairtrial.cli.problem_commands import (
@@ -17,6 +18,7 @@ from fairtrial.cli.problem_commands import (
     load_with_warnings,
     unsandboxed_option,
 )
+from fairtrial.cli.target_options import record_option, resolve_problem
 from fairtrial.testing.cheats import (
     Attack,
     AttackClass,
@@ -44,10 +46,13 @@ LONGEST = 200
 
 @click.command(
     name="attack",
+    cls=CommandAfterDashes,
     epilog='Example: fairtrial attack problem.yaml --class "aliased results" --max-seconds 300',
     short_help="Try known cheats on a problem: which would win?",
 )
-@click.argument("problem", type=click.Path(path_type=Path), metavar="[PROBLEM]", required=False)
+@click.argument(
+    "problem", type=click.Path(path_type=Path), metavar="[PROBLEM|TARGET]", required=False
+)
 @click.option(
     "--class",
     "classes",
@@ -65,6 +70,7 @@ LONGEST = 200
 )
 @click.option("--check-only", is_flag=True, help="Only check the attacks, and time none.")
 @click.option("--strict", is_flag=True, help="Exit with 5 also if a wrong candidate was accepted.")
+@record_option
 @unsandboxed_option("attacks")
 def command(
     problem: Path | None,
@@ -74,6 +80,7 @@ def command(
     max_seconds: float | None,
     check_only: bool,
     strict: bool,
+    records: bool,
     unsandboxed: bool,
 ) -> int:
     """Try known cheats on a problem, to see how far its verdicts can be trusted.
@@ -90,6 +97,7 @@ def command(
         return _list(attacks, as_json)
     if problem is None:
         raise click.UsageError("give a PROBLEM, or --list")
+    problem = resolve_problem(problem, records=records, unsandboxed=unsandboxed, as_json=as_json)
     loaded = load_with_warnings(problem)
     settings = ArenaSettings(
         unsandboxed=unsandboxed,

@@ -9,6 +9,7 @@ import click
 
 from fairtrial.arena import ArenaSettings, AuditLimits, audit_problem
 from fairtrial.cli.audit_text import print_audit
+from fairtrial.cli.compare_arguments import CommandAfterDashes
 from fairtrial.cli.interrupts import run_interruptible
 from fairtrial.cli.number_types import FiniteRange
 from fairtrial.cli.output import json_option, print_json
@@ -18,6 +19,7 @@ from fairtrial.cli.problem_commands import (
     load_with_warnings,
     unsandboxed_option,
 )
+from fairtrial.cli.target_options import record_option, resolve_problem
 
 ACCEPTED = 5
 """The exit code if the checks accept a null candidate."""
@@ -25,10 +27,11 @@ ACCEPTED = 5
 
 @click.command(
     name="audit",
+    cls=CommandAfterDashes,
     epilog="Example: fairtrial audit problem.yaml --mutants 50 --max-seconds 300",
     short_help="Test whether a problem's checks reject wrong code.",
 )
-@click.argument("problem", type=click.Path(path_type=Path), metavar="PROBLEM")
+@click.argument("problem", type=click.Path(path_type=Path), metavar="PROBLEM|TARGET")
 @click.option(
     "--mutants",
     type=click.IntRange(0, 10_000),
@@ -46,10 +49,17 @@ ACCEPTED = 5
     metavar="S",
     help="Judge no more of them after this many seconds.",
 )
+@record_option
 @unsandboxed_option("candidates")
 @json_option
 def command(
-    problem: Path, mutants: int, seed: int, max_seconds: float, unsandboxed: bool, as_json: bool
+    problem: Path,
+    mutants: int,
+    seed: int,
+    max_seconds: float,
+    records: bool,
+    unsandboxed: bool,
+    as_json: bool,
 ) -> int:
     """Test whether a problem's checks reject wrong code.
 
@@ -58,6 +68,7 @@ def command(
     problem's checks. Exit code 5 means that the checks accept a null candidate: then `evaluate` and
     `optimize` adopt nothing.
     """
+    problem = resolve_problem(problem, records=records, unsandboxed=unsandboxed, as_json=as_json)
     loaded = load_with_warnings(problem)
     limits = AuditLimits(mutants=mutants, seed=seed, max_seconds=max_seconds)
     settings = ArenaSettings(unsandboxed=unsandboxed, emit=choose_emit(as_json=as_json))

@@ -50,6 +50,7 @@ from fairtrial.cli.problem_commands import (
     unsandboxed_option,
 )
 from fairtrial.cli.table import cut_cell
+from fairtrial.cli.target_options import resolve_problem
 from fairtrial.cli.timing_files import (
     instructions_option,
     pytest_json_option,
@@ -70,7 +71,7 @@ from fairtrial.core import LabError, Mistake, StudyError
     "fairtrial compare --command 'sort a' --command 'sort -S1G a'",
     short_help="Time one version against another.",
 )
-@click.argument("words", nargs=-1, metavar="A B PROBLEM")
+@click.argument("words", nargs=-1, metavar="A B PROBLEM|TARGET")
 @strict_paths_option
 @json_option
 @unsandboxed_option("candidates")
@@ -128,14 +129,17 @@ def command(
         message = "there is no problem, which says what is checked and timed"
         raise StudyError(Mistake((), message, f"write {USAGE}"))
     is_suite = names_suite(words)
-    loaded, warnings = (
-        (suites.suite_problem(words[-1]), []) if is_suite else read_problem(given.problem)
-    )
+    problem = given.problem
+    if is_suite:
+        loaded = suites.suite_problem(words[-1])
+    else:
+        problem = resolve_problem(problem, unsandboxed=unsandboxed, as_json=as_json)
+        loaded, warnings = read_problem(problem)
+        warn(warnings)
     settings = replace(settings, audit=settings.audit and not is_suite)
     timing_files.check(instructions=instructions)
-    warn(warnings)
     loaded = loaded if choice.budget_s is None else replace(loaded, budget_s=choice.budget_s)
-    with errors_name(given.problem):
+    with errors_name(problem):
         work = partial(compare_candidates, loaded, *given.versions, settings=settings)
         comparison = run_interruptible(work)
     save_pytest_json(pytest_json, [comparison])

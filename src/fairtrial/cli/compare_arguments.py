@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from fairtrial.arena import suites
+from fairtrial.arena import suites, targets
 from fairtrial.core import Mistake, StudyError
 
 PROBLEM_SUFFIXES = (".yaml", ".yml", ".json")
@@ -79,4 +79,4 @@ def names_suite(words: Sequence[str]) -> bool:
 
 def _is_problem(word: str) -> bool:
     path = Path(word)
-    return path.suffix.lower() in PROBLEM_SUFFIXES
+    return path.suffix.lower() in PROBLEM_SUFFIXES or targets.is_target(word)

@@ -21,6 +21,7 @@ from fairtrial.arena import (
     read_problem,
 )
 from fairtrial.cli.audit_text import audit_option
+from fairtrial.cli.compare_arguments import CommandAfterDashes
 from fairtrial.cli.evaluate_progress import EvaluationProgress, make_display
 from fairtrial.cli.gate_options import GateOptions, gate_as_dict, gate_exit_code, gate_options
 from fairtrial.cli.interrupts import run_interruptible
@@ -40,6 +41,7 @@ from fairtrial.cli.problem_commands import (
     strict_paths_option,
     unsandboxed_option,
 )
+from fairtrial.cli.target_options import record_option, resolve_problem
 from fairtrial.cli.timing_files import instructions_option, save_timings, timing_options
 from fairtrial.cli.verdict_text import print_evaluation, print_verdicts
 from fairtrial.core import FairtrialError, LabError, Mistake, StudyError
@@ -49,11 +51,13 @@ INTERRUPTED = 130
 
 @click.command(
     name="evaluate",
+    cls=CommandAfterDashes,
     epilog="Example: fairtrial evaluate problem.yaml candidates/*.diff --parallel-candidates 4",
     short_help="Judge code candidates against their base.",
 )
-@click.argument("problem", type=click.Path(path_type=Path), metavar="PROBLEM")
+@click.argument("problem", type=click.Path(path_type=Path), metavar="PROBLEM|TARGET")
 @click.argument("candidates", nargs=-1, metavar="[CANDIDATE]...")
+@record_option
 @base_option
 @strict_paths_option
 @click.option(
@@ -92,6 +96,7 @@ INTERRUPTED = 130
 def command(
     problem: Path,
     candidates: tuple[str, ...],
+    records: bool,
     base: str,
     strict_paths: bool,
     slots: int | None,
@@ -109,7 +114,8 @@ def command(
 ) -> int:
     """Judge code candidates: does each still do what the base does, and is it faster?
 
-    PROBLEM is a problem file. A CANDIDATE is a unified diff (.diff, .patch), a folder of files that
+    PROBLEM is a problem file, or a TARGET is a function (src/shop/cart.py::Cart.total) for which
+    one is drafted. A CANDIDATE is a unified diff (.diff, .patch), a folder of files that
     overlay the repository, a git revision (my-branch, HEAD~2, stash@{0}), `.` for the tree as it
     is, or a range: main..HEAD judges HEAD against main, main...HEAD against their merge base.
 
@@ -120,6 +126,7 @@ def command(
     Exit code 0 means that all candidates were judged, whatever the verdicts; 2, that one of them is
     no diff, or doesn't apply; 7, that one fails what --fail-on names.
     """
+    problem = resolve_problem(problem, records=records, unsandboxed=unsandboxed, as_json=as_json)
     loaded, warnings = read_problem(problem)
     if base:
         loaded = replace(loaded, base=base)

@@ -9,9 +9,12 @@ from pathlib import Path
 
 import click
 
+from fairtrial.cli.compare_arguments import CommandAfterDashes, words_after_dashes
 from fairtrial.cli.output import json_option, print_json
+from fairtrial.cli.problem_commands import unsandboxed_option
+from fairtrial.cli.target_options import draft_problem, record_option, show_draft
 from fairtrial.compat import recipes
-from fairtrial.core import StudyError, atomic_write
+from fairtrial.core import Mistake, StudyError, atomic_write
 from fairtrial.study import files
 
 RECIPES = {
@@ -25,6 +28,7 @@ STUDY, MODULE = "study.yaml", "study_agents"
 
 @click.command(
     name="init",
+    cls=CommandAfterDashes,
     epilog="Example: fairtrial init studies/prompts.yaml --recipe prompt-framing",
     short_help="Write a commented starter study.",
 )
@@ -35,14 +39,47 @@ STUDY, MODULE = "study.yaml", "study_agents"
     metavar="NAME",
     help=f"Start from a ready-made study instead: {', '.join(sorted(RECIPES))}.",
 )
-@click.option("--force", is_flag=True, help="Replace the study if it exists.")
+@click.option(
+    "--problem",
+    "target",
+    metavar="TARGET",
+    help="Write a problem for a function instead of a study: src/shop/cart.py::Cart.total.",
+)
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="With --problem: where its files go; default: artifacts/targets/NAME.",
+)
+@record_option
+@unsandboxed_option("the base")
+@click.option("--force", is_flag=True, help="Replace files that exist.")
 @json_option
-def command(path: Path, recipe: str | None, force: bool, as_json: bool) -> None:
+def command(
+    path: Path,
+    recipe: str | None,
+    target: str | None,
+    output: Path | None,
+    records: bool,
+    unsandboxed: bool,
+    force: bool,
+    as_json: bool,
+) -> None:
     """Write a commented starter study to FILE (default: study.yaml), with an agent for it.
 
     The agent is written to a module next to it (study_agents.py), unless that exists. A recipe is
     written without agents: those are yours to write.
+
+    With --problem TARGET, a problem for a function is drafted instead: its tests are found, its
+    calls recorded, and a commented problem file is written with an input maker and the recorded
+    calls. `fairtrial optimize TARGET` uses the same files.
     """
+    if target is not None:
+        _write_problem(target, output, records, unsandboxed, force, as_json)
+        return
+    if output is not None or records or words_after_dashes():
+        message = "--output, --record and words after `--` are for --problem"
+        raise StudyError(Mistake((), message, "leave them out"))
     _check_path(path, recipe, force)
     agents = None
     if recipe is not None:
@@ -64,6 +101,25 @@ def command(path: Path, recipe: str | None, force: bool, as_json: bool) -> None:
     agents_text = f" and {agents}" if is_new else f"; {agents} exists already and was not changed"
     click.echo(f"wrote {path}{agents_text}")
     click.echo(f"next:    fairtrial plan {shown}\n         fairtrial run {shown}")
+
+
+def _write_problem(
+    target: str,
+    output: Path | None,
+    records: bool,
+    unsandboxed: bool,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Draft the problem of a target, and say what was written."""
+    draft = draft_problem(
+        target, output, records=records, unsandboxed=unsandboxed, as_json=as_json, replaces=force
+    )
+    if as_json:
+        print_json({"ok": True, **draft.as_dict()})
+        return
+    show_draft(draft)
+    click.echo(f"next:    fairtrial optimize {shlex.quote(str(draft.problem))}")
 
 
 def _check_path(path: Path, recipe: str | None, force: bool) -> None:

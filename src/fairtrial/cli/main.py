@@ -54,6 +54,10 @@ COMMANDS = {
         "fairtrial.cli.optimize:command",
         "Search for faster code and confirm the winner.",
     ),
+    "hotspots": (
+        "fairtrial.cli.hotspots:command",
+        "Rank a project's functions by the time they take.",
+    ),
     "clean": ("fairtrial.cli.clean:command", "Show and remove what killed runs left on disk."),
     "doctor": (
         "fairtrial.cli.doctor:command",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,16 @@ from fairtrial.arena import (
     Delivery,
     require_editable_files,
 )
+from fairtrial.cli.compare_arguments import CommandAfterDashes
 from fairtrial.cli.interrupts import run_interruptible
 from fairtrial.cli.optimize_errors import explain_failure, refer_to_flags
 from fairtrial.cli.optimize_folder import choose_folder, is_outdated, may_change_study
+from fairtrial.cli.optimize_hottest import (
+    FoundBest,
+    hottest_option,
+    optimize_hottest,
+    refuse_with_hottest,
+)
 from fairtrial.cli.optimize_progress import make_display
 from fairtrial.cli.optimize_study import AGENT, get_options, make_study, optimizer_options
 from fairtrial.cli.output import (
@@ -29,6 +36,7 @@ from fairtrial.cli.output import (
     warn,
 )
 from fairtrial.cli.problem_commands import load_with_warnings, print_notes
+from fairtrial.cli.target_options import keep_draft, record_option, resolve_problem
 from fairtrial.core import Mistake, StudyError, events
 from fairtrial.optimize import OptimizationResult, Optimizer
 from fairtrial.sandbox import find_sandbox
@@ -39,10 +47,16 @@ KEPT = "what was answered and judged is kept: the same command continues where i
 
 @click.command(
     name="optimize",
-    epilog="Example: fairtrial optimize problem.yaml --max-candidates 8",
+    cls=CommandAfterDashes,
+    epilog="Examples: fairtrial optimize src/shop/cart.py::Cart.total, fairtrial optimize "
+    "problem.yaml --max-candidates 8",
     short_help="Search for faster code and confirm the winner.",
 )
-@click.argument("problem", type=click.Path(path_type=Path), metavar="PROBLEM")
+@click.argument(
+    "problem", type=click.Path(path_type=Path), metavar="[PROBLEM|TARGET]", required=False
+)
+@hottest_option
+@record_option
 @optimizer_options
 @click.option("--seed", type=int, default=0, show_default=True, help="The seed of random choices.")
 @click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Where results go.")
@@ -50,7 +64,9 @@ KEPT = "what was answered and judged is kept: the same command continues where i
 @click.option("--apply", "applies", is_flag=True, help="Apply the best candidate to your files.")
 @json_option
 def command(
-    problem: Path,
+    problem: Path | None,
+    hottest: int | None,
+    records: bool,
     seed: int,
     output: Path | None,
     branch: str | None,
@@ -60,10 +76,52 @@ def command(
 ) -> int:
     """Search for faster code: an agent proposes, candidates are judged, timed, repaired, refined.
 
+    PROBLEM is a problem file. A TARGET is a function (src/shop/cart.py::Cart.total or
+    shop.cart:Cart.total): its tests are found, its calls recorded, and a problem file is drafted.
+
     Your files are never touched unless you say --apply: the best candidate is written as a patch,
     with an explanation. However it was stopped, the same command continues where it stopped;
     nothing is asked for, judged or paid for twice.
     """
+    search = partial(
+        _search,
+        given=given,
+        seed=seed,
+        output=output,
+        branch=branch,
+        applies=applies,
+        as_json=as_json,
+    )
+    if hottest is not None:
+        refuse_with_hottest(problem, records=records, output=output, branch=branch, applies=applies)
+        return optimize_hottest(hottest, search, unsandboxed=given["unsandboxed"], as_json=as_json)
+    if problem is None:
+        raise click.UsageError("give a PROBLEM or a TARGET, or --hottest N")
+    problem = resolve_problem(
+        problem, records=records, unsandboxed=given["unsandboxed"], as_json=as_json
+    )
+    found = search(problem)
+    if found.error is not None:
+        if not as_json:
+            raise found.error
+        print_json({"ok": False, "error": str(found.error), "output_dir": str(found.folder)})
+        return found.error.exit_code
+    if as_json:
+        print_json(found.as_dict())
+    return 0
+
+
+def _search(
+    problem: Path,
+    *,
+    given: Mapping[str, Any],
+    seed: int,
+    output: Path | None,
+    branch: str | None,
+    applies: bool,
+    as_json: bool,
+) -> FoundBest:
+    """Optimize one problem, deliver its best candidate, and print the result."""
     loaded = load_with_warnings(problem)
     options = get_options(given)
     optimizer = _make_optimizer(options, loaded)
@@ -77,26 +135,22 @@ def command(
         run_result, is_new = _run(study, optimizer, folder, emit)
     if run_result.status != RunStatus.SUCCESS:
         error = explain_failure(run_result.error_info or "", problem, optimizer.proposer)
-        if not as_json:
-            raise error
-        print_json({"ok": False, "error": str(error), "output_dir": str(folder)})
-        return error.exit_code
+        return FoundBest(problem, folder, error=error)
     result = OptimizationResult.from_output(run_result.outputs)
     assert result is not None, "the outputs of the agent `optimize` are those of an optimization"
+    keep_draft(problem, folder)
     delivery = None
     if result.edits is not None:
         delivery = Delivery(loaded, result.edits, result.explanation, result.estimate, folder)
     done = _deliver(delivery, branch, applies)
-    if as_json:
-        facts = {name: value for name, value in result.to_output().items() if name != "edits"}
-        print_json({"ok": True, "output_dir": str(folder), "is_new": is_new, **facts, "done": done})
-        return 0
-    if not is_new:
-        then = "for the project as it was then" if is_outdated(folder, loaded) else "and done with"
-        note(f"found earlier, {then}; to look again, name a new --output")
-        print_notes(result.notes)
-    _print(result, delivery, done, delivers=delivers)
-    return 0
+    if not as_json:
+        if not is_new:
+            outdated = is_outdated(folder, loaded)
+            then = "for the project as it was then" if outdated else "and done with"
+            note(f"found earlier, {then}; to look again, name a new --output")
+            print_notes(result.notes)
+        _print(result, delivery, done, delivers=delivers)
+    return FoundBest(problem, folder, result, delivery, tuple(done), is_new)
 
 
 def _make_optimizer(options: dict[str, Any], problem: CodeProblem) -> Optimizer:

@@ -24,19 +24,33 @@ from fairtrial.sandbox.harness.packing import (
     unpack_case,
     unpack_summary,
 )
+from fairtrial.sandbox.harness.pickled_calls import (
+    PICKLED,
+    PROTOCOL,
+    UnusableError,
+    encode_call,
+    is_pickled_input,
+    read_summary,
+)
 
 __all__ = [
     "HEADER_BYTES",
     "PACKED_FIRST",
+    "PICKLED",
+    "PROTOCOL",
     "TAG",
     "Caps",
     "Encoded",
+    "UnusableError",
     "decode",
     "dump_encoded",
     "encode",
+    "encode_call",
     "encode_raised",
+    "is_pickled_input",
     "join_inputs",
     "pack",
+    "read_summary",
     "split_inputs",
     "unpack_case",
     "unpack_header",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 from types import MappingProxyType
 
 from fairtrial.arena.candidates.base_files import (
@@ -24,6 +25,7 @@ from fairtrial.arena.candidates.paths import (
     show_path,
 )
 from fairtrial.arena.model.candidates import Candidate, Changes, FileState
+from fairtrial.arena.model.problem import BESIDE
 from fairtrial.arena.model.verdicts import Failure, Reason, Rejection
 from fairtrial.arena.snapshot.repository import find_repository
 from fairtrial.arena.snapshot.revisions import THE_TREE, find_commit, find_objects
@@ -96,7 +98,9 @@ async def _compare_revision(
         objects = await find_objects(repository)
     changed = await scratch.compare_tree(tree, objects)
     submodules = [path for path, entry in changed.items() if entry and entry.mode == _SUBMODULE]
-    entries = {path: entry for path, entry in changed.items() if path not in submodules}
+    own = {path for path in changed if BESIDE in PurePosixPath(path).parts}  # not the project's
+    skipped = {*submodules, *own}
+    entries = {path: entry for path, entry in changed.items() if path not in skipped}
     if rules.is_strict:
         return entries, ()
     left_out = [

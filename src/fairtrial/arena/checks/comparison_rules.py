@@ -61,6 +61,7 @@ class ComparisonRules:
     rel_tol, abs_tol: tolerances for floats
     dict_order: whether the order of dictionaries counts
     array_layout: whether memory order and writability of arrays count
+    more_attributes: whether instances may have attributes that the expected ones don't have
     budget: limits the work; shared by all comparisons of a report
     """
 
@@ -68,6 +69,7 @@ class ComparisonRules:
     abs_tol: float = 0.0
     dict_order: bool = False
     array_layout: bool = False
+    more_attributes: bool = False
     budget: ComparisonBudget = field(default_factory=ComparisonBudget, compare=False)
 
 

@@ -20,8 +20,15 @@ MAPPINGS = {"dict", "Counter", "defaultdict"}
 SEQUENCES = {"list", "tuple", "namedtuple", "deque", "array", "iterator"}
 EXACT = {"None", "bool", "bytes", "bytearray", "constant", "type", "cycle", "enum", "range"}
 EXACT |= {"slice", "date", "time", "datetime", "timedelta", "Fraction", "Decimal", "UUID", "path"}
+EXACT |= {"function"}
 KINDS = {"OrderedDict", "complex", "dataclass", "exception", "float", "int", "ndarray", "object"}
-KINDS |= {"opaque", "scalar", "str", "unreadable"} | UNORDERED | MAPPINGS | SEQUENCES | EXACT
+KINDS |= (
+    {"graph", "method", "ref", "opaque", "scalar", "str", "unreadable"}
+    | UNORDERED
+    | MAPPINGS
+    | SEQUENCES
+    | EXACT
+)
 
 
 def get_kind(node: Encoded) -> str:
@@ -93,6 +100,21 @@ def _get_list(node: Encoded) -> list[Encoded]:
 def get_pairs(node: Encoded) -> list[tuple[Encoded, Encoded]]:
     """Return the keys and values of a dictionary, plain or tagged."""
     return [(key, value) for key, value in (node["items"] if TAG in node else node.items())]
+
+
+def collect_labeled(node: Encoded) -> dict[int, Encoded]:
+    """Return the parts of a value that others refer to, by their numbers."""
+    found: dict[int, Encoded] = {}
+    waiting = [node]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            if TAG in part and isinstance(part.get("id"), int) and part[TAG] != "ref":
+                found.setdefault(part["id"], part)
+            waiting.extend(part.values())
+        elif isinstance(part, list):
+            waiting.extend(part)
+    return found
 
 
 def find_unplain(node: Encoded) -> Encoded | None:

@@ -81,14 +81,14 @@ def _ending_error(
 def _refuse_unplain(label: str, check: Check, number: int, outcome: CallOutcome) -> None:
     what = name_case(check, number)
     if "unusable" in outcome:
-        message = f"{what}: its arguments can't be used: {outcome['unusable']}"
+        message = f"{what}: its arguments can't be made in a worker: {outcome['unusable']}"
         raise StudyError(Mistake((label,), message))
     for part, name in _PART_NAMES.items():
         unplain = find_unplain(outcome.get(part))
         if unplain is None:
             continue
         if unplain.get(TAG) == "opaque":
-            message = f"{what}: {name} holds {render(unplain)}, which is not plain data"
+            message = f"{what}: {name} holds {render(unplain)}, whose content can't be read"
         else:
             message = f"{what}: {name} is too large or can't be read: {unplain.get('why')}"
         hint = _PLAIN_HINT if part == "result" else "choose inputs for which it doesn't"

@@ -159,7 +159,7 @@ async def prepare_calls(
         calls = await _read_recorded(label, check, stages)
     else:
         calls = await make_inputs(label, check, stages, seed)
-    job = _write_job(check, calls)
+    job = write_job(check, calls)
     # With one hash seed, results that depend on the order of a set would not vary.
     runs = [partial(_run_base, check, stages, job, env) for env in ({}, _OTHER_HASHES)]
     ran = await run_all(runs)
@@ -182,7 +182,7 @@ async def prepare_calls(
 
     expectation, notes = await to_thread.run_sync(build)
     chosen = choose_calls(outcomes[0], seed or secrets.token_hex(16))
-    use_job = _write_job(check, [calls[number] for number in chosen], uses_results=True)
+    use_job = write_job(check, [calls[number] for number in chosen], uses_results=True)
     async with stages() as stage:
         use, use_notes = await prepare_use(stage, expectation, chosen, use_job)
     input_note = "" if seed is None else _describe_inputs(label, check, len(calls), seed)
@@ -223,10 +223,12 @@ def _read_outcomes(
     return reports, outcomes
 
 
-def _write_job(check: Check, calls: Sequence[Call], *, uses_results: bool = False) -> bytes:
+def write_job(check: Check, calls: Sequence[Call], *, uses_results: bool = False) -> bytes:
+    """Return the input of a worker that makes calls."""
     job: dict[str, object] = {
         "function": check.function,
         "view": check.view,
+        "prepare": check.prepare,
         "caps": list(wire.Caps()),
     }
     if uses_results:
@@ -307,8 +309,8 @@ def _read_inputs(label: str, check: Check, done: Completed, command: Command) ->
     *lines, closing = [read_line(line) for line in done.channel.splitlines()] or [{}]
     is_done = done.ending == Ending.EXITED and not done.channel_overflowed
     if is_done and closing.get("done") == check.cases == len(lines):
-        cases = [{"args": line["args"], "kwargs": line["kwargs"]} for line in lines]
-        return [Call(case) for case in cases]
+        parts = ("args", "kwargs", wire.PICKLED)
+        return [Call({part: line[part] for part in parts if part in line}) for line in lines]
     if "mistake" in closing:
         message = f"input {len(lines) + 1}: {closing['mistake']}"
         trace = in_one_line(str(closing.get("traceback", "")))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from fairtrial.arena.checks.exit_text import stop_reason, tail_of, tell_ending
-from fairtrial.arena.checks.value_comparison import LAYOUT, ORDER, Differences
+from fairtrial.arena.checks.value_comparison import LAYOUT, NOTHING, ORDER, Differences
 from fairtrial.arena.checks.value_text import render, render_call
 from fairtrial.arena.checks.worker_reports import (
     WorkerReport,
@@ -108,10 +109,13 @@ def judge_changes(
 def describe_difference(difference: Difference) -> str:
     """Return a difference in one sentence, with the setting that allows it, if there is one."""
     text = f"{difference.where} should be {difference.expected}, is {difference.actual}"
-    hints = (hint for start, hint in _HINTS.items() if difference.where.startswith(start))
+    hints = [hint for start, hint in _HINTS.items() if difference.where.startswith(start)]
+    if difference.expected == NOTHING and _ENDS_IN_ATTRIBUTE.search(difference.where):
+        hints.append("`attributes: any` in this check allows objects to have more")
     return "; ".join((text, *hints))
 
 
+_ENDS_IN_ATTRIBUTE = re.compile(r"\.[^.\[\]]+$")
 _HINTS = {
     ORDER: "`dict_order: any` in this check allows another order",
     LAYOUT: "`array_layout: any` in this check allows another layout",

@@ -7,14 +7,15 @@ The rules: types count (1, 1.0 and True differ, so do a list and a tuple); float
 the tolerance, NaN equals NaN, an infinity equals itself, and 0.0 equals -0.0 unless both tolerances
 are 0; sets have no order, an `OrderedDict` has, and other dictionaries as the rules say; arrays
 must have the same dtype and shape and, as the rules say, be as usable as the expected ones;
-exceptions are equal if their types and arguments are, and if all base classes of the expected one
-are base classes of the actual one.
+instances of classes are equal if the names of their classes and their attributes are, whatever
+their identity, and references to an instance stand for it; exceptions are equal if their types and
+arguments are, and if all base classes of the expected one are base classes of the actual one.
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +30,7 @@ from fairtrial.arena.checks.encoded_values import (
     UNORDERED,
     Encoded,
     canonical,
+    collect_labeled,
     get_kind,
     get_pairs,
     read_float,
@@ -43,9 +45,11 @@ MAX_DIFFERENCES = 5
 """The number of differences that are listed."""
 ORDER, LAYOUT = "order of ", "layout of "
 """How the positions of differences begin that only strict rules find."""
+NOTHING = "nothing"
+"""What is shown in place of a value that is missing."""
 _MAX_PAIRINGS = 300
 _WINDOW = 60
-_CONTENT = {TAG, "items", "value", "state", "base", "args", "raised", "bases", "layout"}
+_CONTENT = {TAG, "items", "value", "state", "base", "args", "raised", "bases", "layout", "id"}
 _LAYOUTS = {"C": "C-contiguous", "F": "F-contiguous", "W": "writable"}
 
 
@@ -56,7 +60,7 @@ class _Text:
     text: str
 
 
-_NOTHING = _Text("nothing")
+_NOTHING = _Text(NOTHING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,7 @@ def compare(
     """
     comparison = _Comparison(rules)
     try:
-        comparison.compare_safely(where, expected, actual)
+        comparison.compare_whole(where, expected, actual)
     except ComparisonLimitError as error:
         comparison.add(where, expected, _Text(str(error)))
     return Differences(tuple(comparison.first), comparison.count)
@@ -95,6 +99,17 @@ class _Comparison:
         self.is_exact = rules.rel_tol == 0 == rules.abs_tol
         self.first: list[Difference] = []
         self.count = 0
+        self.waiting: deque[tuple[str, Encoded, Encoded]] = deque()
+        self.met: set[tuple[int, int]] = set()  # pairs of instances, by the ids of their nodes
+        self.wholes: tuple[Encoded, Encoded] = (None, None)
+        self.labeled: list[dict[int, Encoded]] = []
+
+    def compare_whole(self, where: str, expected: Encoded, actual: Encoded) -> None:
+        """Compare two values, and then what they refer to."""
+        self.wholes = (expected, actual)
+        self.waiting.append((where, _get_root(expected), _get_root(actual)))
+        while self.waiting:
+            self.compare_safely(*self.waiting.popleft())
 
     def compare_safely(self, where: str, expected: Encoded, actual: Encoded) -> None:
         """Compare two values; one that is malformed is a difference."""
@@ -123,10 +138,24 @@ class _Comparison:
         """Compare two values of any kind."""
         self.rules.budget.spend()
         kind = get_kind(expected)
-        if get_kind(actual) != kind or _get_metadata(expected) != _get_metadata(actual):
+        if kind == "ref" or get_kind(actual) == "ref":
+            self.refer(where, expected, actual)
+        elif get_kind(actual) != kind or _get_metadata(expected) != _get_metadata(actual):
             self.add(where, expected, actual)
         else:
             _KINDS[kind](self, where, expected, actual)
+
+    def refer(self, where: str, expected: Encoded, actual: Encoded) -> None:
+        """Have instances compared later that are referred to; each pair of them once."""
+        self.labeled = self.labeled or list(map(collect_labeled, self.wholes))
+        nodes = [
+            labeled[node["to"]] if get_kind(node) == "ref" else node
+            for node, labeled in zip((expected, actual), self.labeled, strict=True)
+        ]
+        pair = (id(nodes[0]), id(nodes[1]))
+        if pair not in self.met:
+            self.met.add(pair)
+            self.waiting.append((where, *nodes))
 
     def is_close(self, expected: float, actual: float) -> bool:
         """Return whether two floats are equal within the tolerances."""
@@ -186,6 +215,10 @@ def _get_metadata(node: Encoded) -> str:
     metadata = {key: value for key, value in sorted(node.items()) if key not in _CONTENT}
     # The same as of an untagged value: a dictionary is tagged only if its keys require it.
     return wire.dump_encoded(metadata) if metadata else ""
+
+
+def _get_root(node: Encoded) -> Encoded:
+    return node["root"] if get_kind(node) == "graph" and "root" in node else node
 
 
 def _compare_exactly(
@@ -318,10 +351,24 @@ def _take_twin(comparison: _Comparison, item: Encoded, extra: list[Encoded]) -> 
 
 
 def _compare_state(comparison: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
+    if ("base" in expected) != ("base" in actual):
+        comparison.add(where, expected, actual)
+        return
     if "base" in expected:
         comparison.node(where, expected["base"], actual["base"])
-    pairs = (expected["state"].items(), actual["state"].items())
-    comparison.keyed(lambda name: f"{where}.{name}", *pairs)
+    names = expected["state"].keys()
+    may_add = comparison.rules.more_attributes
+    comparison.keyed(
+        lambda name: f"{where}.{name}",
+        expected["state"].items(),
+        [pair for pair in actual["state"].items() if not may_add or pair[0] in names],
+    )
+
+
+def _compare_methods(
+    comparison: _Comparison, where: str, expected: Encoded, actual: Encoded
+) -> None:
+    comparison.sequence(f"{where}.__self__", _items(expected), _items(actual))
 
 
 def _compare_exceptions(
@@ -370,7 +417,7 @@ _KINDS: Mapping[str, _Comparer] = {
     **dict.fromkeys(SEQUENCES, _compare_items),
     **dict.fromkeys(UNORDERED, _compare_sets),
     **dict.fromkeys(MAPPINGS, _compare_mappings),
-    **dict.fromkeys(("opaque", "unreadable"), _report_unequal),
+    **dict.fromkeys(("graph", "opaque", "unreadable"), _report_unequal),
     **dict.fromkeys(("dataclass", "object"), _compare_state),
     **dict.fromkeys(("ndarray", "scalar"), _compare_arrays),
     "OrderedDict": _compare_ordered,
@@ -378,5 +425,6 @@ _KINDS: Mapping[str, _Comparer] = {
     "exception": _compare_exceptions,
     "float": _compare_floats,
     "int": _compare_ints,
+    "method": _compare_methods,
     "str": _compare_texts,
 }

@@ -125,6 +125,7 @@ def make_rules(check: Check, budget: ComparisonBudget | None = None) -> Comparis
         check.abs_tol,
         dict_order=check.dict_order == "strict",
         array_layout=check.array_layout == "strict",
+        more_attributes=check.attributes == "any",
         budget=budget or ComparisonBudget(),
     )
 
@@ -191,6 +192,8 @@ def _is_raised(outcome: CallOutcome) -> bool:
 def _describe_result(outcome: CallOutcome) -> str:
     if _is_raised(outcome):
         return f"raised {render(encode_exception(outcome['raised']))}"
+    if isinstance(outcome.get("unusable"), str):
+        return f"arguments that can't be made there: {render(outcome['unusable'], 300)}"
     if "oversized" in outcome:
         return f"a report of {outcome['oversized']:,} bytes, which is too long to be read"
     return render(outcome["result"]) if "result" in outcome else "nothing that can be read"

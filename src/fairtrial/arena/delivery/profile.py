@@ -19,9 +19,10 @@ from fairtrial.arena.model.candidates import Changes
 from fairtrial.arena.model.problem import Benchmark, Check
 from fairtrial.arena.resources import ArenaResources
 from fairtrial.arena.stage import Stage
+from fairtrial.arena.timing.function_benchmark import benchmark_job
 from fairtrial.arena.timing.suite_benchmark import NAME, choose_slowest
 from fairtrial.core import LabError, StudyError
-from fairtrial.sandbox import Command, wire
+from fairtrial.sandbox import Command
 
 MOST_LINES = 8
 """How many lines of each side are reported."""
@@ -171,7 +172,7 @@ async def _find_subject(
     label = f"bench[{benchmark.name}]"
     check = Check(function=benchmark.call, inputs=benchmark.inputs, cases=CALLS)
     calls = await make_inputs(label, check, resources, secrets.token_hex(16))
-    job = {"function": benchmark.call, "view": "", "caps": list(wire.Caps())}
+    job = benchmark_job(benchmark, check)
     cases = [call.case for call in calls]
     request = replace(request, calls={**job, "output_bytes": OUTPUT_BYTES, "cases": cases})
     return _Subject(f"{benchmark.name}: {benchmark.call}", request)

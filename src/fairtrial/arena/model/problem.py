@@ -35,10 +35,12 @@ MAX_STARTUP_RATIO = 1.2
 MIN_BUDGET_S = 0.1
 """The smallest allowed time budget of a benchmark: no machine starts the twelve processes of a
 minimal comparison in less."""
+BESIDE = ".fairtrial"
+"""The folder of the project where candidates' copies hold files that lie beside the problem's."""
 INPUTS_FOLDER = "{inputs}"
 """Stands for the folder of generated files in a benchmark's command."""
 Strictness = Literal["strict", "any"]
-_STRICTNESSES = ("dict_order", "array_layout", "aliasing", "process_state")
+_STRICTNESSES = ("dict_order", "array_layout", "attributes", "aliasing", "process_state")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ class Check(Record):
     inputs: `file.py:function` that generates arguments: `make(rng) -> (args, kwargs)`
     cases: the number of inputs to generate
     calls: a JSON file of recorded calls with their results
+    prepare: `file.py:function` that makes the arguments of each call from those of its input, in
+        the process of the candidate: `prepare(args, kwargs) -> (args, kwargs)`
     view: `module:function` that converts a result to plain data before it is compared
     accept: `file.py:function` that judges results instead of a comparison with the base's:
         `accept(args, kwargs, result) -> True`, or the reason why not
@@ -66,6 +70,8 @@ class Check(Record):
     dict_order: whether dictionaries must have the base's order (`strict`), or may have any (`any`)
     array_layout: whether arrays must be as contiguous and as writable as the base's (`strict`), or
         may have any layout (`any`)
+    attributes: whether objects must have the attributes of the base's and no others (`strict`), or
+        may have more (`any`)
     aliasing: whether results must be as independent of later calls, of each other and of the
         arguments as the base's (`strict`), or may share objects with them (`any`)
     process_state: whether a candidate must leave alone the settings of its process that the base
@@ -81,6 +87,7 @@ class Check(Record):
     inputs: str = ""
     cases: int = 50
     calls: str = ""
+    prepare: str = ""
     view: str = ""
     accept: str = ""
     must_pass: tuple[str, ...] = ()
@@ -89,6 +96,7 @@ class Check(Record):
     abs_tol: float = 0.0
     dict_order: Strictness = "strict"
     array_layout: Strictness = "strict"
+    attributes: Strictness = "strict"
     aliasing: Strictness = "strict"
     process_state: Strictness = "strict"
     timeout_s: float = 120.0
@@ -145,7 +153,11 @@ class Check(Record):
 
     def _function_mistakes(self) -> Iterator[Mistake]:
         if self.command and not self.function:
-            given = [name for name in ("inputs", "calls", "view", "accept") if getattr(self, name)]
+            given = [
+                name
+                for name in ("inputs", "calls", "prepare", "view", "accept")
+                if getattr(self, name)
+            ]
             given += [name for name in _STRICTNESSES if getattr(self, name) != "strict"]
             for name in given:
                 yield Mistake((name,), "is for a check of a `function`, not of a command")
@@ -159,6 +171,8 @@ class Check(Record):
             yield from file_function_mistakes(self.inputs, ("inputs",))
         if self.calls:
             yield from path_mistakes(self.calls, ("calls",))
+        if self.prepare:
+            yield from file_function_mistakes(self.prepare, ("prepare",))
         if self.view:
             yield from syntax_checks.function_mistakes(self.view, ("view",))
         if self.accept:
@@ -173,6 +187,9 @@ class Benchmark(Record):
     call: `module:function`, called with generated arguments, each used once
     inputs: `file.py:function` that generates inputs: arguments of a call,
         `make(rng) -> (args, kwargs)`, or files of a command, `make(rng, folder)`
+    prepare: for a call: `file.py:function` that makes the arguments of each call from those of its
+        input, in the process of the candidate, while the clock doesn't run:
+        `prepare(args, kwargs) -> (args, kwargs)`
     command: a program and its arguments; each sample is a new process. `{inputs}` stands for the
         folder with the files that `inputs` has written, new ones for each pair of processes
     cores: the number of cores it may use; base and candidate take turns also with several
@@ -190,6 +207,7 @@ class Benchmark(Record):
     name: str
     call: str = ""
     inputs: str = ""
+    prepare: str = ""
     command: tuple[str, ...] = ()
     cores: int = 1
     max_startup_ratio: float = MAX_STARTUP_RATIO
@@ -237,8 +255,12 @@ class Benchmark(Record):
                 yield Mistake(("call",), "needs `inputs`: what to call it with")
         if self.inputs:
             yield from file_function_mistakes(self.inputs, ("inputs",))
+        if self.prepare:
+            yield from file_function_mistakes(self.prepare, ("prepare",))
         if self.command and not self.call:
             yield from self._file_mistakes()
+            if self.prepare:
+                yield Mistake(("prepare",), "is for a `call`, not for a command")
             if self.trust != "some":
                 yield Mistake(("trust",), "is for a `call`: a command is always timed as a whole")
         if self.cores < 1:
@@ -344,11 +366,20 @@ class CodeProblem(Record):
 
     @property
     def checks_files(self) -> tuple[str, ...]:
-        """The files that its checks name: makers of inputs, judges of results, recorded calls."""
+        """The files that its checks name, and those of `prepare` steps.
+
+        These are makers of inputs, judges of results, and recorded calls.
+        """
         functions = (name for check in self.check for name in (check.inputs, check.accept))
         makers = (function.partition(":")[0] for function in functions)
-        names = (*makers, *(check.calls for check in self.check))
+        names = (*makers, *(check.calls for check in self.check), *self._prepare_files())
         return tuple(dict.fromkeys(filter(None, names)))
+
+    def _prepare_files(self) -> Iterator[str]:
+        """Yield the files of `prepare` steps, which stay relative to the project's folder."""
+        steps = (*(check.prepare for check in self.check), *(bench.prepare for bench in self.bench))
+        for step in filter(None, steps):
+            yield str(PurePosixPath(self.cwd, step.rpartition(":")[0]))
 
     @property
     def named_files(self) -> tuple[str, ...]:
@@ -363,6 +394,17 @@ class CodeProblem(Record):
         """The files and folders with suites of benchmarks."""
         paths = (benchmark.suite.partition("::")[0] for benchmark in self.bench)
         return tuple(dict.fromkeys(filter(None, paths)))
+
+    def find_named_files(self, top: Path) -> dict[str, Path]:
+        """Return where the named files are on disk, by their path in the repository.
+
+        top: the top of the repository; the problem's paths are relative to it (`resolve_paths`)
+        """
+        beside = f"{PurePosixPath(self.cwd, BESIDE)}/"
+        return {
+            path: self.folder / path.removeprefix(beside) if path.startswith(beside) else top / path
+            for path in self.named_files
+        }
 
     def identity(self) -> dict[str, Any]:
         """Return the problem as the plain data that its fingerprints are made of.
@@ -399,6 +441,7 @@ class CodeProblem(Record):
         for index, benchmark in enumerate(self.bench):
             if counts[benchmark.name] > 1:
                 yield Mistake(("bench", index, "name"), f"'{benchmark.name}' is used twice")
+        yield from self._prepare_mistakes()
         if self.largest_mb < 1:
             yield Mistake(("largest_mb",), f"must be 1 or more, got {self.largest_mb}")
         for name in ("min_effect", "alpha"):
@@ -412,6 +455,20 @@ class CodeProblem(Record):
             hint = "the default is 20; small functions need 2 or more"
             yield Mistake(("budget_s",), message, hint)
         yield from _positive_mistakes(self, "build_timeout_s")
+
+    def _prepare_mistakes(self) -> Iterator[Mistake]:
+        """Yield `prepare` steps in files that candidates don't see."""
+        hidden = {item.inputs.rpartition(":")[0] for item in self.bench}
+        for check in self.check:
+            hidden |= {check.inputs.rpartition(":")[0], check.accept.rpartition(":")[0]}
+        steps = [(("check", index), check.prepare) for index, check in enumerate(self.check)]
+        steps += [(("bench", index), item.prepare) for index, item in enumerate(self.bench)]
+        for place, step in steps:
+            file = step.rpartition(":")[0]
+            if file and file in hidden:
+                message = f"{file} also holds inputs or an accept function: candidates don't see it"
+                hint = "put the step into a file of its own"
+                yield Mistake((*place, "prepare"), message, hint)
 
     def _path_mistakes(self) -> Iterator[Mistake]:
         yield from path_mistakes(self.cwd, ("cwd",))
@@ -434,16 +491,19 @@ _LATER_FIELDS: Mapping[str, Mapping[str, Any]] = {
     "": {"base": ""},
     "check": {
         "accept": "",
+        "prepare": "",
         "must_pass": [],
         "fails_on_base": False,
         "dict_order": "strict",
         "array_layout": "strict",
+        "attributes": "strict",
         "aliasing": "strict",
         "process_state": "strict",
     },
     "bench": {
         "max_startup_ratio": MAX_STARTUP_RATIO,
         "trust": "some",
+        "prepare": "",
         "suite": "",
         "measure": [TIME],
     },
@@ -472,6 +532,13 @@ def resolve_paths(problem: CodeProblem, top: Path) -> CodeProblem:
     def rebase(path: str) -> str:
         return str(cwd / path) if path else ""
 
+    def rebase_file(path: str) -> str:
+        file = path.partition(":")[0]
+        is_beside = path and not (project / problem.cwd / file).is_file()
+        if is_beside and (problem.folder / file).is_file():
+            return str(cwd / BESIDE / path)
+        return rebase(path)
+
     def rebase_pattern(pattern: str) -> str:
         mark, rest = split_pattern(pattern)
         return mark + "".join(_escape(part) + "/" for part in cwd.parts) + rest.removeprefix("./")
@@ -487,14 +554,14 @@ def resolve_paths(problem: CodeProblem, top: Path) -> CodeProblem:
         check=tuple(
             replace(
                 check,
-                inputs=rebase(check.inputs),
-                calls=rebase(check.calls),
-                accept=rebase(check.accept),
+                inputs=rebase_file(check.inputs),
+                calls=rebase_file(check.calls),
+                accept=rebase_file(check.accept),
             )
             for check in problem.check
         ),
         bench=tuple(
-            replace(benchmark, inputs=rebase(benchmark.inputs), suite=rebase(benchmark.suite))
+            replace(benchmark, inputs=rebase_file(benchmark.inputs), suite=rebase(benchmark.suite))
             for benchmark in problem.bench
         ),
     )

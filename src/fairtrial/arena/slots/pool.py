@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -107,7 +107,7 @@ class WorktreePool:
         python: Path | None = None,
         keep: bool = False,
         revision: str = "",
-        kept: Sequence[str] = (),
+        kept: Mapping[str, Path] | None = None,
     ) -> None:
         """Describe a pool; it is created on disk by `async with`.
 
@@ -122,7 +122,7 @@ class WorktreePool:
         python: compiles the base's bytecode, if given
         keep: whether the pool's folder stays on disk afterwards
         revision: a git revision whose files are the base, instead of those on disk
-        kept: paths of files that are taken from the disk nevertheless
+        kept: files on disk that are taken along nevertheless, by their path in the tree
         """
         if size < 1:
             raise StudyError(f"a pool needs 1 slot or more, got {size}")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from fairtrial.arena.snapshot.commit_writer import BRANCH
 from fairtrial.arena.snapshot.git import GitError, git
@@ -98,12 +98,13 @@ async def find_objects(repository: Repository) -> Path:
 
 
 async def commit_revision(
-    repository: Repository, revision: str, repo: Path, kept: Sequence[str] = ()
+    repository: Repository, revision: str, repo: Path, kept: Mapping[str, Path] | None = None
 ) -> tuple[str, ...]:
     """Copy the tree of a revision into a private repository, as its only commit.
 
     repo: the private repository, an empty bare one
-    kept: paths of files and folders that are taken from the disk instead, where they exist there
+    kept: files and folders on disk that are taken instead, where they exist, by their path in the
+        tree
 
     Returns notes for people. Raises `StudyError` if the revision can't be read.
     """
@@ -121,7 +122,7 @@ async def commit_revision(
         raise StudyError(Mistake((), message, hint), source=str(repository.top)) from error
     await git("read-tree", output.decode().strip(), repo=repo, index=index)
     submodules = await _drop_submodules(repo, index)
-    await _keep_files(repository.top, kept, repo, index)
+    await _keep_files(kept or {}, repo, index)
     tree = (await git("write-tree", repo=repo, index=index)).decode().strip()
     made = (await git("commit-tree", "-m", "base", tree, repo=repo)).decode().strip()
     await git("update-ref", BRANCH, made, repo=repo)
@@ -150,12 +151,24 @@ async def _drop_submodules(repo: Path, index: Path) -> list[str]:
     return [os.fsdecode(path) for path in paths]
 
 
-async def _keep_files(top: Path, kept: Sequence[str], repo: Path, index: Path) -> None:
-    """Put files on disk into an index, in place of the revision's."""
-    paths = [path for name in dict.fromkeys(kept) for path in _list_files(top, name)]
+async def add_to_commit(repo: Path, files: Mapping[str, Path]) -> None:
+    """Add files on disk, by their path in the tree, to the only commit of a private repository."""
+    index = repo / "addition-index"
+    await git("read-tree", BRANCH, repo=repo, index=index)
+    await _keep_files(files, repo, index)
+    tree = (await git("write-tree", repo=repo, index=index)).decode().strip()
+    made = (await git("commit-tree", "-m", "base", tree, repo=repo)).decode().strip()
+    await git("update-ref", BRANCH, made, repo=repo)
+    index.unlink()
+
+
+async def _keep_files(kept: Mapping[str, Path], repo: Path, index: Path) -> None:
+    """Put files and folders on disk into an index, in place of what is at the same paths."""
+    sources = {path: file for name, root in kept.items() for path, file in _list_files(name, root)}
+    paths = list(sources)
     if not paths:
         return
-    files = "".join(f"{(top / path).resolve()}\n" for path in paths)
+    files = "".join(f"{sources[path].resolve()}\n" for path in paths)
     output = await git(
         *("hash-object", "-w", "--no-filters", "--stdin-paths"), repo=repo, stdin=os.fsencode(files)
     )
@@ -171,16 +184,17 @@ async def _keep_files(top: Path, kept: Sequence[str], repo: Path, index: Path) -
     )
 
 
-def _list_files(top: Path, name: str) -> Iterator[str]:
-    """Yield a file, or the files in a folder, by their paths below `top`."""
-    path = top / name
-    if path.is_file():
-        yield name
-    elif path.is_dir():
-        for parent, folders, files in os.walk(path):
+def _list_files(name: str, source: Path) -> Iterator[tuple[str, Path]]:
+    """Yield a file, or the files in a folder: path in the tree, and file on disk."""
+    if source.is_file():
+        yield name, source
+    elif source.is_dir():
+        for parent, folders, files in os.walk(source):
             folders[:] = sorted(folder for folder in folders if folder not in _NOT_KEPT)
-            own = (Path(parent, file) for file in sorted(files))
-            yield from (str(file.relative_to(top)) for file in own if not file.is_symlink())
+            for file in sorted(files):
+                path = Path(parent, file)
+                if not path.is_symlink():
+                    yield str(PurePosixPath(name, path.relative_to(source).as_posix())), path
 
 
 async def _user_git(repository: Repository, *arguments: str) -> bytes:

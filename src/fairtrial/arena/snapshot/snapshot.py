@@ -8,7 +8,7 @@ read.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from fairtrial.arena.snapshot.disk_files import DiskFile, find_disk_files
 from fairtrial.arena.snapshot.git import create_bare_repository, git
 from fairtrial.arena.snapshot.listing import RepositoryListing, join_paths, list_repositories
 from fairtrial.arena.snapshot.repository import Repository, find_repository
-from fairtrial.arena.snapshot.revisions import THE_TREE, commit_revision
+from fairtrial.arena.snapshot.revisions import THE_TREE, add_to_commit, commit_revision
 from fairtrial.core import LabError, StudyError
 
 _MB = 1_000_000
@@ -58,22 +58,16 @@ async def find_top(folder: Path) -> Path:
 
 async def compute_tree(problem: CodeProblem) -> str:
     """Return the git tree that a snapshot of a problem's project has now, without keeping one."""
+    top = await find_top(problem.project)
     with TemporaryDirectory(prefix="fairtrial-tree-") as home:
         snapshot = await take_snapshot(
             problem.project,
             Path(home),
             largest_mb=problem.largest_mb,
             revision=problem.base,
-            kept=await _list_kept(problem),
+            kept=resolve_paths(problem, top).find_named_files(top),
         )
         return snapshot.tree
-
-
-async def _list_kept(problem: CodeProblem) -> tuple[str, ...]:
-    """Return the files that a problem names, relative to the top of its repository."""
-    if not problem.base:
-        return ()
-    return resolve_paths(problem, await find_top(problem.project)).named_files
 
 
 async def take_snapshot(
@@ -82,7 +76,7 @@ async def take_snapshot(
     *,
     largest_mb: int = 100,
     revision: str = "",
-    kept: Sequence[str] = (),
+    kept: Mapping[str, Path] | None = None,
 ) -> Snapshot:
     """Take a snapshot of the tree that `folder` is in, with untracked but without ignored files.
 
@@ -92,7 +86,8 @@ async def take_snapshot(
     home: a folder outside the tree, for the private repository (`home/repo`)
     largest_mb: limit of the total size of untracked files
     revision: a git revision whose files are taken instead of those on disk
-    kept: paths of files that are taken from the disk nevertheless
+    kept: files on disk that are taken along nevertheless, by their path in the tree: of a revision
+        instead of its own, of the tree on disk if it lacks them or git ignores them
     """
 
     repository = await find_repository(folder)
@@ -103,14 +98,14 @@ async def take_snapshot(
         repo = await _create_repository(home / "repo", repository.object_format)
         notes = await commit_revision(repository, revision, repo, kept)
     else:
-        repo, notes = await _commit_disk(repository, home, largest_mb)
+        repo, notes = await _commit_disk(repository, home, largest_mb, kept or {})
     output = await git("rev-parse", BRANCH, f"{BRANCH}^{{tree}}", repo=repo)
     commit, tree = output.decode().split()
     return Snapshot(repository.top, repo, commit, tree, notes)
 
 
 async def _commit_disk(
-    repository: Repository, home: Path, largest_mb: int
+    repository: Repository, home: Path, largest_mb: int, kept: Mapping[str, Path]
 ) -> tuple[Path, tuple[str, ...]]:
     """Commit the files on disk to a new private repository; return it, and notes."""
     from anyio import from_thread, to_thread
@@ -124,6 +119,14 @@ async def _commit_disk(
     write = partial(write_commit, repo, top, files, from_thread.check_cancelled)
     pointers = await in_thread(write)
     await _refuse_lfs_pointers(pointers, listings, no_index=home / "no-index")
+    taken = {file.path for file in files}
+    added = {
+        path: source
+        for path, source in kept.items()
+        if source.is_file() and os.fsencode(path) not in taken
+    }
+    if any(source.is_file() for source in added.values()):
+        await add_to_commit(repo, added)
     return repo, tuple(note for listing in listings for note in listing.notes)
 
 

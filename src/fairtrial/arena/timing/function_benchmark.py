@@ -308,9 +308,7 @@ async def prepare_function_benchmark(
     Raises `StudyError` if the base can't be called, `MisfitError` if the budget is too small.
     """
     check = find_check(setup.base, benchmark)
-    job = wire.dump_encoded(
-        {"function": benchmark.call, "view": check.view, "caps": list(wire.Caps())}
-    )
+    job = wire.dump_encoded(benchmark_job(benchmark, check))
     measure = partial(measure_base, benchmark, supplier, setup, job.encode("ascii"), budget_s)
     pace = await find_pace(measure, budget_s)
     schedule = choose_schedule(pace, job.encode("ascii"), budget_s)
@@ -324,8 +322,11 @@ async def prepare_function_benchmark(
         same_inputs = f"{benchmark.name}: {benchmark.inputs} {SAME_INPUTS}"
         notes.append(same_inputs)
         (only,) = await supplier.make(f"{setup.seed}/{benchmark.name}/variety", 1)
-        if not any(read_line(only).values()):  # a function without arguments can't have others
+        if not any(read_input(only).values()):  # a function without arguments can't have others
             same_inputs = ""
+    else:
+        repeats = await supplier.describe_repeats(f"{setup.seed}/{benchmark.name}")
+        notes += [repeats] if repeats else []
     is_plain = unplain is None
     return FunctionBenchmark(
         benchmark,
@@ -396,6 +397,12 @@ class _InputRequest:
 
         seed = f"{self.seed}/{next(self._numbers)}"
         return from_thread.run(self.supplier.make, seed, wanted)
+
+
+def benchmark_job(benchmark: Benchmark, check: Check) -> dict[str, object]:
+    """Return what workers load to time a function."""
+    job = {"function": benchmark.call, "view": check.view, "prepare": benchmark.prepare}
+    return {**job, "caps": list(wire.Caps())}
 
 
 def find_check(stage: Stage, benchmark: Benchmark) -> Check:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -20,6 +21,9 @@ from fairtrial.sandbox import wire
 
 PORTION_BYTES = 4 * 2**20
 """About how much is requested at once, judging by earlier inputs; far below the largest reply."""
+MOST_COUNTED, COUNTING_S = 256, 0.5
+"""How many inputs are drawn to find out whether they repeat themselves, and for how long."""
+_FEW, _SHARE = 16, 0.5
 MOST_DRAWN = 6
 """How many inputs are drawn to find out whether they vary."""
 SAME_INPUTS = (
@@ -33,7 +37,13 @@ _HINT = "a maker is called as make(rng), with a random.Random, and returns (args
 
 
 def read_input(data: bytes) -> Mapping[str, Any]:
-    """Return the encoded arguments of a call; the supplier, which is trusted, made the input."""
+    """Return the encoded arguments of a call; the supplier, which is trusted, made the input.
+
+    Of pickled ones there is only a summary, for messages.
+    """
+    if wire.is_pickled_input(data):
+        summary: Mapping[str, Any] = wire.read_summary(data)
+        return summary
     return wire.unpack_case(data) if data.startswith(wire.PACKED_FIRST) else read_line(data)
 
 
@@ -87,6 +97,23 @@ class InputSupplier:
                 return True
             first = inputs
         return False
+
+    async def describe_repeats(self, seed: str) -> str:
+        """Return a note if inputs repeat themselves, as recorded ones do; else an empty text."""
+        began = time.monotonic()
+        count = _FEW
+        while True:
+            inputs = await self.make(f"{seed}/repeats", count)
+            if count >= MOST_COUNTED or time.monotonic() - began > COUNTING_S:
+                break
+            count *= 4
+        distinct = len(set(inputs))
+        if distinct > _SHARE * count:
+            return ""
+        return (
+            f"{self.benchmark.name}: {self.benchmark.inputs} draws from few inputs ({distinct} "
+            f"different ones in {count} draws); what never changes can be known by heart"
+        )
 
     async def _make(self, seed: str, first: int, count: int) -> list[bytes]:
         from anyio import to_thread

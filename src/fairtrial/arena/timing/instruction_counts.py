@@ -23,7 +23,7 @@ from fairtrial.arena.timing.bench import Bench, frozen_stage
 from fairtrial.arena.timing.calibration import MOST_BYTES, Pace
 from fairtrial.arena.timing.candidate_staging import stage_candidate
 from fairtrial.arena.timing.command_benchmark import HASH_SEED, CommandSubject, ProcessBenchmark
-from fairtrial.arena.timing.function_benchmark import FunctionBenchmark
+from fairtrial.arena.timing.function_benchmark import FunctionBenchmark, benchmark_job
 from fairtrial.arena.timing.prepared_benchmark import PreparedBenchmark
 from fairtrial.arena.timing.valgrind import (
     LOG_TOO_LARGE,
@@ -289,7 +289,7 @@ async def _prepare(bench: Bench, benchmark: FunctionBenchmark, pace: Pace) -> _C
     seed = f"{bench.secret}/instructions/{benchmark.name}"
     inputs = await benchmark.supplier.make(seed, 2 * calls)
     check = benchmark.check
-    job = {"function": benchmark.benchmark.call, "view": check.view, "caps": list(wire.Caps())}
+    job = benchmark_job(benchmark.benchmark, check)
     return _CountedCalls(job, tuple(inputs))
 
 

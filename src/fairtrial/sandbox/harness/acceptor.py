@@ -19,7 +19,7 @@ _package.__path__ = [os.path.dirname(os.path.abspath(__file__))]
 sys.modules["_fairtrial_harness"] = _package
 sys.path[:] = [folder for folder in sys.path if folder not in _package.__path__]
 
-from _fairtrial_harness import codec, decoder, input_maker  # type: ignore[import-not-found]  # noqa: E402
+from _fairtrial_harness import codec, decoder, input_maker, pickled_calls  # type: ignore[import-not-found]  # noqa: E402
 
 
 def main() -> int:
@@ -44,7 +44,7 @@ def judge(accept: Any, case: dict[str, Any]) -> Any:
 
     Raises `MakerError` if the accept function returns anything else.
     """
-    args, kwargs = decoder.decode(case["args"]), decoder.decode(case["kwargs"])
+    args, kwargs = pickled_calls.decode_call(case)
     try:
         result = decoder.decode(case["result"])
     except ValueError as error:

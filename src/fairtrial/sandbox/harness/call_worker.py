@@ -1,9 +1,10 @@
 """The worker of function checks: calls one function with many inputs and reports each result.
 
 Run by path in the project's Python; the job is on stdin, as JSON:
-``{"function": "module:name", "view": "module:name" or "", "caps": [...], "output_bytes": 100,
-"cases": [{"args": [...], "kwargs": {...}}, ...]}``. One line of JSON for each call goes to the
-channel, and a last one with the imported files and the changed settings of the process.
+``{"function": "module:name", "view": "module:name" or "", "prepare": "file.py:name" or "",
+"caps": [...], "output_bytes": 100, "cases": [{"args": [...], "kwargs": {...}}, ...]}``. One line
+of JSON for each call goes to the channel, and a last one with the imported files and the changed
+settings of the process.
 
 The function shares this process and can do anything with it. But it doesn't know the expected
 results, so a forged report gains little, and the parent counts the cases. Before the function is
@@ -14,10 +15,12 @@ it uses the C functions of `json`. It can still be found through frames and the 
 from __future__ import annotations
 
 import builtins
+import functools
+import operator
 import os
 import sys
 import types
-from typing import Any, Callable, NoReturn
+from typing import Any, Callable, NamedTuple, NoReturn
 
 globals()["__builtins__"] = dict(vars(builtins))  # candidates may replace the process's own
 _package: Any = types.ModuleType("_fairtrial_harness")  # a unique name
@@ -27,8 +30,8 @@ sys.path[:] = [folder for folder in sys.path if folder not in _package.__path__]
 
 from _fairtrial_harness import (  # type: ignore[import-not-found]  # noqa: E402
     codec,
-    decoder,
     import_record,
+    pickled_calls,
     process_state,
 )
 
@@ -39,6 +42,8 @@ _AsyncGenerator: Any = types.AsyncGeneratorType
 _exit, _getpid, _write, _pread = os._exit, os.getpid, os.write, os.pread
 _dup2, _truncate, _seek = os.dup2, os.ftruncate, os.lseek
 _read = object.__getattribute__
+_attrgetter, _abspath = operator.attrgetter, os.path.abspath
+_PROPERTIES = (property, functools.cached_property)
 _STDOUT = 1
 _MAX_TRACEBACK_CHARS = 4000
 
@@ -52,13 +57,12 @@ def main() -> NoReturn:
     list_changes = process_state.record_state()
     hide_harness()
     try:
-        function = find_function(job["function"])
-        view = find_function(job["view"]) if job["view"] else None
+        subject = load_subject(job)
     except BaseException as error:
         reporter.send({"failed": codec.encode_raised(error), "traceback": format_error(error)})
         _exit(1)
     for number, case in enumerate(job["cases"]):
-        call = run_case(function, view, case, codec.Caps(*job["caps"]), output)
+        call = run_case(subject, case, codec.Caps(*job["caps"]), output)
         reporter.send({"case": number, **call.report})
     changes = list_changes()
     reporter.send({"done": len(job["cases"]), "files": list_recorded(), "changes": changes})
@@ -136,13 +140,68 @@ class CapturedStdout:
 
 
 def find_function(name: str) -> Any:
-    """Import ``module:function`` or ``module:Class.method``."""
+    """Import ``module:function`` or ``module:Class.method``.
+
+    A property becomes a function of an object, which gets it. Raises `TypeError` if there is
+    something else under this name.
+    """
     module, _, attributes = name.partition(":")
     __import__(module)  # unlike importlib, it leaves no frames of its own in tracebacks
     target: Any = _modules[module]
+    owner: Any = None
     for attribute in attributes.split("."):
-        target = getattr(target, attribute)
+        owner, target = target, getattr(target, attribute)
+    if isinstance(owner, type) and isinstance(target, _PROPERTIES):
+        return _attrgetter(attribute)
+    if not callable(target):
+        raise TypeError(f"{name} is no function or property, but of type {type(target).__name__}")
     return target
+
+
+class Subject(NamedTuple):
+    """What is called.
+
+    function: the function
+    view: converts its results before they are encoded; None if they are encoded as they are
+    prepare: makes the arguments of a call from those of its input; None if they are the same
+    """
+
+    function: Callable[..., Any]
+    view: Callable[[Any], Any] | None
+    prepare: Callable[[Any, Any], Any] | None
+
+
+def load_subject(job: dict[str, Any]) -> Subject:
+    """Import what a job names."""
+    file, _, name = (job.get("prepare") or "").rpartition(":")
+    path = _abspath(file)  # before a candidate can change the working folder
+    function = find_function(job["function"])
+    view = find_function(job["view"]) if job["view"] else None
+    return Subject(function, view, _load_step(path, name) if file else None)
+
+
+def _load_step(path: str, name: str) -> Callable[[Any, Any], Any]:
+    """Run a file of the problem, and return the function of this name."""
+    module: Any = types.ModuleType("_fairtrial_prepare")
+    module.__file__ = path
+    _modules[module.__name__] = module
+    sys.path.append(os.path.dirname(path))  # it may import modules beside it
+    with open(path, "rb") as file:
+        exec(compile(file.read(), path, "exec"), module.__dict__)
+    step = getattr(module, name, None)
+    if step is None:
+        raise AttributeError(f"{path} has no function {name}")
+
+    def prepare(args: Any, kwargs: Any) -> Any:
+        made = step(list(args), dict(kwargs))
+        if type(made) is not tuple or len(made) != 2 or type(made[1]) is not dict:
+            raise TypeError(
+                f"{name} must return (args, kwargs), a list or tuple and a dictionary; it returned "
+                f"a value of type {type(made).__name__}"
+            )
+        return made
+
+    return prepare
 
 
 class CallRecord:
@@ -163,50 +222,56 @@ class CallRecord:
 
 
 def run_case(
-    function: Callable[..., Any],
-    view: Callable[[Any], Any] | None,
+    subject: Subject,
     case: Any,
     caps: Any,
     out: CapturedStdout,
-    prepare: Callable[[CallRecord], None] | None = None,
+    watch: Callable[[CallRecord], None] | None = None,
 ) -> CallRecord:
     """Call the function once; reports its result or exception, output, and changed arguments.
 
-    prepare: called with the decoded arguments, before the call
+    watch: called with the arguments, before the call
     """
     call = CallRecord()
     try:
-        call.args, call.kwargs = decoder.decode(case["args"]), decoder.decode(case["kwargs"])
+        call.args, call.kwargs = pickled_calls.decode_call(case)
+        if subject.prepare is not None:
+            call.args, call.kwargs = subject.prepare(call.args, call.kwargs)
     except Exception as error:
-        call.report = {"unusable": str(error)}
+        call.report = {"unusable": f"{type(error).__name__}: {error}"}
         return call
     # Tuples: the function could put other objects into lists that it finds in this frame.
     given, named = tuple(call.args), tuple(call.kwargs.items())
-    if prepare is not None:
-        prepare(call)
+    if watch is not None:
+        watch(call)
     out.begin()
     try:
-        returned = function(*given, **dict(named))
+        returned = subject.function(*given, **dict(named))
         if is_lazy(returned):
             call.report["awaited"] = True
         call.result = await_result(returned)
-        shown = await_result(view(call.result)) if view else call.result
+        shown = await_result(subject.view(call.result)) if subject.view else call.result
         call.report["result"] = codec.encode(shown, caps, has_layouts=True)
     except BaseException as error:
         call.report["raised"] = encode_raised(error, caps)
         call.report["traceback"] = format_error(error)
     call.report["output"] = out.end()
     call.args, call.kwargs = list(given), dict(named)
+    call.report["after"] = None if subject.prepare else find_changes(call, case, caps)
+    return call
+
+
+def find_changes(call: CallRecord, case: Any, caps: Any) -> Any:
+    """Return the arguments of a call as they are now; None if they are those of its input."""
     after = encode_arguments(call, caps)
     before = {"args": case["args"], "kwargs": case["kwargs"]}
-    is_same = codec.dump_encoded(after) == codec.dump_encoded(before)
-    call.report["after"] = None if is_same else after
-    return call
+    return None if codec.dump_encoded(after) == codec.dump_encoded(before) else after
 
 
 def encode_arguments(call: CallRecord, caps: Any) -> dict[str, Any]:
     """Encode the arguments of a call as they are now."""
-    return {"args": codec.encode(call.args, caps), "kwargs": codec.encode(call.kwargs, caps)}
+    parts = {"args": call.args, "kwargs": call.kwargs}
+    return {name: codec.encode(part, caps, exhausts=False) for name, part in parts.items()}
 
 
 def encode_raised(error: BaseException, caps: Any) -> dict[str, Any]:

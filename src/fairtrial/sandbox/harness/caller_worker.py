@@ -49,14 +49,13 @@ def main() -> NoReturn:
     list_recorded = import_record.record_imports()
     call_worker.hide_harness()
     try:
-        function = call_worker.find_function(job["function"])
-        view = call_worker.find_function(job["view"]) if job["view"] else None
+        subject = call_worker.load_subject(job)
     except BaseException as error:
         failed = codec.encode_raised(error)
         reporter.send({"failed": failed, "traceback": call_worker.format_error(error)})
         _exit(1)
     sys.setswitchinterval(SWITCH_S)
-    caller = Caller(function, view, codec.Caps(*job["caps"]), output)
+    caller = Caller(subject, codec.Caps(*job["caps"]), output)
     reports = caller.use(job["cases"]) if job["uses"] else caller.make_calls(job["cases"])
     for number, report in enumerate(reports):
         reporter.send({"case": number, **report})
@@ -67,15 +66,14 @@ def main() -> NoReturn:
 class Caller:
     """Calls a function, and uses its results.
 
-    function: the function
-    view: converts results to plain data; None if they are
+    subject: the function
     caps: limits of encoded values
     output: captures what calls print
     """
 
-    def __init__(self, function: Any, view: Any, caps: Any, output: Any) -> None:
-        self.function = function
-        self.view = view
+    def __init__(self, subject: Any, caps: Any, output: Any) -> None:
+        self.subject = subject
+        self.view = subject.view
         self.caps = caps
         self.output = output
 
@@ -99,9 +97,9 @@ class Caller:
         last = [{**call.report, "still": one} for call, one in zip(again, reversed(still))]
         return [call.report for call in calls] + used + last
 
-    def call(self, case: Any, prepare: Callable[[Any], None] | None = None) -> Any:
+    def call(self, case: Any, watch: Callable[[Any], None] | None = None) -> Any:
         """Make one call."""
-        return call_worker.run_case(self.function, self.view, case, self.caps, self.output, prepare)
+        return call_worker.run_case(self.subject, case, self.caps, self.output, watch)
 
     def call_and_compare_objects(self, case: Any) -> Any:
         """Make one call, and find out which objects its result shares."""

@@ -6,8 +6,11 @@ JSON's own values are encoded as themselves: null, booleans, texts, finite float
 
 The values come from untrusted code. Their types are taken from `type(value)` and its real bases,
 and they are read with the methods of those bases; methods that a class may override (`__class__`,
-`__len__`, `__iter__`, `__eq__`) are never called. Values with one of two tags equal nothing, not
-even themselves: ``opaque`` (an object that isn't plain data) and ``unreadable`` (too large, or
+`__len__`, `__iter__`, `__eq__`, `__reduce__`) are never called. Instances of classes are encoded by
+what they consist of (see `instances`). One that occurs again is a reference to its first occurrence
+(``{"$": "ref", "to": 2}`` and ``"id": 2`` there), and those that are deeply nested follow at the
+end: ``{"$": "graph", "root": ..., "objects": [...]}``. Values with one of two tags equal nothing,
+not even themselves: ``opaque`` (nothing is known of its content) and ``unreadable`` (too large, or
 reading it failed).
 """
 
@@ -15,14 +18,13 @@ from __future__ import annotations
 
 import binascii
 import builtins
-import enum
+import collections
 import functools
 import json.encoder
 import json.scanner
-import types
-from typing import Any, Callable, Iterable, Iterator, NamedTuple
+from typing import Any, Callable, Iterable, NamedTuple
 
-from . import library_values
+from . import instances, library_values
 from .library_values import TAG, Encoded, qualified_name
 
 globals()["__builtins__"] = dict(vars(builtins))  # candidates may replace the process's own
@@ -72,13 +74,11 @@ dump_encoded: Callable[[Encoded], str] = _make_dump()
 load_encoded: Callable[[str], Encoded] = _make_load()
 """Parses the text of `dump_encoded`; raises ValueError if it isn't one."""
 
-_Enum, _partial, _to_base64 = enum.Enum, functools.partial, binascii.b2a_base64
-_MemberDescriptor = types.MemberDescriptorType
+_partial, _to_base64, _deque = functools.partial, binascii.b2a_base64, collections.deque
 _bases = type.__dict__["__mro__"].__get__
-_namespace = type.__dict__["__dict__"].__get__
-_read = object.__getattribute__
 _args = BaseException.__dict__["args"].__get__
 _ATOMS = frozenset(id(kind) for kind in (type(None), bool, int, float, str))
+_MOST_INLINE = 30  # how deep an instance may be nested to be encoded in place
 
 
 class Caps(NamedTuple):
@@ -94,13 +94,21 @@ class Caps(NamedTuple):
     size: int = 16 * 2**20
 
 
-def encode(value: object, caps: Caps = Caps(), *, has_layouts: bool = False) -> Encoded:  # noqa: B008
+def encode(
+    value: object,
+    caps: Caps = Caps(),  # noqa: B008
+    *,
+    has_layouts: bool = False,
+    exhausts: bool = True,
+) -> Encoded:
     """Encode a value; raises no `Exception`, whatever the value does.
 
     has_layouts: whether memory order and writability of arrays are encoded as well
+    exhausts: whether instances of classes with ``__next__`` are encoded by their remaining items,
+        and not by their attributes
     """
     try:
-        return _Encoder(caps, has_layouts).encode(value)
+        return _Encoder(caps, has_layouts, exhausts).encode_whole(value)
     except _CapsExceededError as error:
         return {TAG: "unreadable", "why": str(error)}
     except Exception as error:
@@ -122,19 +130,51 @@ class _CapsExceededError(Exception):
     """A value is larger than the caps allow."""
 
 
+class _Instance:
+    """An instance that was found in a value.
+
+    value: the instance; keeping it keeps its id from being used again
+    number: by which others refer to it; 0 if none does
+    node: what it was encoded to; None as long as it isn't
+    """
+
+    __slots__ = ("node", "number", "value")
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+        self.number = 0
+        self.node: Any = None
+
+
 class _Encoder:
     """Encodes one value, and counts its size."""
 
-    def __init__(self, caps: Caps, has_layouts: bool) -> None:
+    def __init__(self, caps: Caps, has_layouts: bool, exhausts: bool) -> None:
         self.caps = caps
         self.has_layouts = has_layouts
+        self.exhausts = exhausts
         self.items_left = caps.items
         self.size_left = caps.size
         self.above: dict[int, int] = {}  # depths of the values that contain the current one, by id
+        self.keys = 0  # how many keys and items of sets contain the current value
+        self.found: dict[int, _Instance] = {}
+        self.waiting: Any = _deque()
+        self.referred = 0
+        self.facts: dict[int, instances.ClassFacts] = {}
         # By id: a type's metaclass may override `==`.
         self.writers = {id(kind): write for kind, write in _BUILT_IN.items()}
         for kind, write in library_values.find_loaded_types():
             self.writers[id(kind)] = _partial(_write_standard, write, kind)
+
+    def encode_whole(self, value: Any) -> Encoded:
+        """Encode a value, and then the instances that are nested too deeply in it."""
+        root = self.encode(value)
+        objects = []
+        while self.waiting:
+            found = self.waiting.popleft()
+            found.node = self.enter(instances.write_instance, found.value)
+            objects.append(self.label(found))
+        return {TAG: "graph", "root": root, "objects": objects} if objects else root
 
     def encode(self, value: Any) -> Encoded:
         self.items_left -= 1
@@ -143,15 +183,68 @@ class _Encoder:
         kind = id(type(value))
         if kind in _ATOMS:
             return self.writers[kind](self, value)
+        write = self.writers.get(kind)
+        if write is None:
+            return self.encode_object(value)
+        return self.enter(write, value)
+
+    def enter(self, write: Callable[[Any, Any], Encoded], value: Any) -> Encoded:
+        """Encode a value that may contain others."""
         if id(value) in self.above:
             return {TAG: "cycle", "up": len(self.above) - self.above[id(value)]}
         if len(self.above) >= self.caps.depth:
             raise _CapsExceededError(f"it is nested deeper than {self.caps.depth} levels")
         self.above[id(value)] = len(self.above)
         try:
-            return self.writers.get(kind, _write_instance)(self, value)
+            return write(self, value)
         finally:
             del self.above[id(value)]
+
+    def encode_object(self, value: Any) -> Encoded:
+        """Encode an instance, or a reference to it if it has been found before."""
+        write = instances.find_atom_writer(type(value))
+        if write is not None:
+            return self.enter(write, value)
+        if self.keys:  # equal keys must give equal texts, wherever they are found first
+            return self.enter(instances.write_instance, value)
+        found = self.found.get(id(value))
+        if found is not None:
+            return self.refer(found)
+        found = self.found[id(value)] = _Instance(value)
+        if len(self.above) >= min(_MOST_INLINE, self.caps.depth):
+            self.waiting.append(found)
+            return self.refer(found)
+        found.node = self.enter(instances.write_instance, value)
+        return self.label(found)
+
+    def refer(self, found: _Instance) -> Encoded:
+        """Return a reference to an instance."""
+        if not found.number:
+            self.referred += 1
+            found.number = self.referred
+            self.label(found)
+        return {TAG: "ref", "to": found.number}
+
+    def label(self, found: _Instance) -> Encoded:
+        """Return an encoded instance, with its number if others refer to it."""
+        if found.number and found.node is not None:
+            found.node["id"] = found.number
+        return found.node
+
+    def learn(self, kind: type) -> instances.ClassFacts:
+        """Return what is known of a class."""
+        facts = self.facts.get(id(kind))
+        if facts is None:
+            facts = self.facts[id(kind)] = instances.ClassFacts(kind)
+        return facts
+
+    def as_key(self, value: object) -> Encoded:
+        """Encode a value in a way that depends on nothing else."""
+        self.keys += 1
+        try:
+            return self.encode(value)
+        finally:
+            self.keys -= 1
 
     def charge(self, size: int) -> None:
         self.size_left -= size
@@ -169,15 +262,13 @@ class _Encoder:
         return {TAG: tag, "items": self.encode_all(values)}
 
     def unordered(self, tag: str, values: Iterable[object]) -> Encoded:
-        return {TAG: tag, "items": sorted(self.encode_all(values), key=dump_encoded)}
+        return {TAG: tag, "items": sorted(map(self.as_key, values), key=dump_encoded)}
 
     def pairs(self, tag: str, values: Iterable[tuple[object, object]]) -> Encoded:
-        return {TAG: tag, "items": [[self.encode(key), self.encode(item)] for key, item in values]}
+        return {TAG: tag, "items": [[self.as_key(key), self.encode(item)] for key, item in values]}
 
-    def state(self, attributes: Iterator[tuple[object, object]]) -> dict[str, Encoded]:
-        return {
-            name if type(name) is str else "?": self.encode(value) for name, value in attributes
-        }
+    def state(self, attributes: dict[str, object]) -> dict[str, Encoded]:
+        return {name: self.encode(value) for name, value in attributes.items()}
 
 
 def _write_standard(
@@ -238,100 +329,3 @@ _BUILT_IN: dict[type, Callable[[_Encoder, Any], Encoded]] = {
     type(...): lambda encoder, value: {TAG: "constant", "value": "Ellipsis"},
     type(NotImplemented): lambda encoder, value: {TAG: "constant", "value": "NotImplemented"},
 }
-# Converts an instance of a subclass to the class itself, if its own methods would be called.
-_PLAIN: dict[type, Callable[[Any], Any]] = {
-    int: int.__int__,
-    float: float.__float__,
-    str: str.__str__,
-    complex: complex.__pos__,
-    bytes: lambda value: bytes.__getitem__(value, slice(None)),
-    bytearray: lambda value: bytearray.__getitem__(value, slice(None)),
-}
-
-
-def _write_instance(encoder: _Encoder, value: Any) -> Encoded:
-    """Encode an instance of a class that has no writer of its own."""
-    bases = _bases(type(value))
-    type_entry = {"type": qualified_name(type(value))}
-    if _contains(bases, _Enum):
-        parts = {part: encoder.encode(_read(value, f"_{part}_")) for part in ("name", "value")}
-        return {TAG: "enum", **type_entry, **parts}
-    if _contains(bases, BaseException):
-        return {TAG: "exception", **type_entry, "args": encoder.encode_all(_args(value))}
-    base = next((kind for kind in bases if id(kind) in encoder.writers), None)
-    if base is tuple and _find_declared(bases, "_fields"):
-        names = encoder.encode_all(_find_declared(bases, "_fields"))
-        items = encoder.encode_all(tuple.__iter__(value))
-        return {TAG: "namedtuple", **type_entry, "names": names, "items": items}
-    generic = library_values.find_numpy_type("generic")
-    if generic is not None and _contains(bases, generic):
-        return library_values.write_scalar(encoder, generic, value)
-    if base is not None:
-        content = encoder.writers[id(base)](encoder, _PLAIN.get(base, lambda same: same)(value))
-        return {
-            TAG: "object",
-            **type_entry,
-            "base": content,
-            "state": encoder.state(_iterate_state(value)),
-        }
-    fields = _find_declared(bases, "__dataclass_fields__")
-    if type(fields) is dict:
-        return {
-            TAG: "dataclass",
-            **type_entry,
-            "state": encoder.state(_iterate_compared_fields(value, fields)),
-        }
-    if _find_declared(bases, "__next__"):
-        return _write_iterator(encoder, value)
-    return {TAG: "opaque", **type_entry}
-
-
-def _write_iterator(encoder: _Encoder, value: Any) -> Encoded:
-    """Encode the remaining items one by one, since an iterator may reuse one list for all."""
-    items: list[Encoded] = []
-    while True:
-        try:
-            item = next(value)
-        except StopIteration:
-            return {TAG: "iterator", "items": items}
-        except Exception as error:
-            return {TAG: "iterator", "items": items, "raised": encoder.encode(error)}
-        items.append(encoder.encode(item))
-
-
-def _contains(bases: Iterable[type], wanted: object) -> bool:
-    return any(base is wanted for base in bases)
-
-
-def _find_declared(bases: Iterable[type], name: str) -> Any:
-    """Return the attribute that a class or one of its bases defines; None if none does."""
-    return next((_namespace(base)[name] for base in bases if name in _namespace(base)), None)
-
-
-def _iterate_compared_fields(
-    value: object, fields: dict[Any, Any]
-) -> Iterator[tuple[object, object]]:
-    """Yield name and value of the fields that a dataclass's own `==` compares."""
-    for name, field in fields.items():
-        is_field = getattr(getattr(field, "_field_type", None), "name", None) == "_FIELD"
-        if is_field and getattr(field, "compare", True):
-            yield name, _read(value, name)
-
-
-def _iterate_state(value: object) -> Iterator[tuple[object, object]]:
-    """Yield name and value of an instance's slots and attributes."""
-    for base in _bases(type(value)):
-        if library_values.is_native(base):
-            continue
-        for name, member in list(_namespace(base).items()):
-            if type(member) is _MemberDescriptor:
-                try:
-                    yield name, member.__get__(value)
-                except AttributeError:
-                    continue  # a slot without a value
-    try:
-        attributes = _read(value, "__dict__")
-    except AttributeError:
-        return
-    if type(attributes) is dict:
-        yield from list(attributes.items())

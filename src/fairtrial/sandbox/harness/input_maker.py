@@ -19,7 +19,11 @@ _package.__path__ = [os.path.dirname(os.path.abspath(__file__))]
 sys.modules["_fairtrial_harness"] = _package
 sys.path[:] = [folder for folder in sys.path if folder not in _package.__path__]
 
-from _fairtrial_harness import codec, decoder  # type: ignore[import-not-found]  # noqa: E402
+from _fairtrial_harness import (  # type: ignore[import-not-found]  # noqa: E402
+    codec,
+    maker_tools,
+    pickled_calls,
+)
 
 _MAX_TRACEBACK_CHARS = 4000
 
@@ -58,6 +62,7 @@ def load_maker(file: str, function: str) -> Any:
 
     path = os.path.abspath(file)
     sys.path.append(os.path.dirname(path))
+    sys.modules.setdefault("fairtrial_makers", maker_tools)
     spec = importlib.util.spec_from_file_location("_fairtrial_inputs", path)
     if spec is None or spec.loader is None or not os.path.isfile(path):
         raise MakerError(f"there is no Python file {file}")
@@ -82,22 +87,28 @@ def is_input(result: Any) -> bool:
 
 
 def encode_input(result: Any, caps: Any) -> dict[str, Any]:
-    """Encode the result of an input maker; raises `MakerError` if it can't be decoded again."""
+    """Encode the result of an input maker; raises `MakerError` if workers can't make it again."""
     if not is_input(result):
         raise MakerError(
             "it must return (args, kwargs), a tuple and a dictionary, such as ((3, 4), {}); "
             f"it returned {shorten(repr(result))}"
         )
-    args, kwargs = result
-    case = {"args": codec.encode(list(args), caps), "kwargs": codec.encode(dict(kwargs), caps)}
-    for part in case.values():
-        if type(part) is dict and part.get(codec.TAG) == "unreadable":
-            raise MakerError("an input is too large: {}".format(part["why"]))
-        try:
-            decoder.decode(part)
-        except ValueError as error:
-            raise MakerError(f"inputs must be plain data: {error}") from None
+    try:
+        case: dict[str, Any] = pickled_calls.encode_call(*result, caps)
+    except pickled_calls.UnusableError as error:
+        raise MakerError(f"an input can't be passed on: {error}") from None
     return case
+
+
+def pickle_input(result: Any, caps: Any) -> bytes:
+    """Return the input of a timed call (see `pickled_calls`); raises `MakerError`."""
+    try:
+        data: bytes = pickled_calls.pack_input(*result)
+    except pickled_calls.UnusableError as error:
+        raise MakerError(f"an input can't be passed on: {error}") from None
+    if len(data) > caps.size:
+        raise MakerError(f"an input is too large: it takes more than {caps.size:,} bytes")
+    return data
 
 
 def shorten(text: str) -> str:

@@ -23,9 +23,17 @@ _package.__path__ = [os.path.dirname(os.path.abspath(__file__))]
 sys.modules["_fairtrial_harness"] = _package
 sys.path[:] = [folder for folder in sys.path if folder not in _package.__path__]
 
-from _fairtrial_harness import codec, frames, input_maker, packing  # type: ignore[import-not-found]  # noqa: E402
+from _fairtrial_harness import (  # type: ignore[import-not-found]  # noqa: E402
+    codec,
+    frames,
+    input_maker,
+    packing,
+    pickled_calls,
+)
 
 _MOST_BYTES = 32 * 2**20
+_holds_objects: list[bool] = []
+"""Not empty once an input held objects."""
 
 
 def main() -> None:
@@ -62,13 +70,19 @@ def make_inputs(make: Any, kind: Any, order: Any, caps: Any) -> bytes:
 
 
 def make_arguments(make: Any, rng: random.Random, caps: Any) -> Any:
-    """Return the arguments of one call: packed if they are plain or arrays, else as JSON."""
+    """Return the arguments of one call: packed if they are plain or arrays, pickled if they hold
+    other objects, else as JSON."""
     made = make(rng)
     if input_maker.is_input(made):
         packed = packing.pack_plain((list(made[0]), dict(made[1])))
         if packed is not None and len(packed) <= caps.size:
             return packed
+        if _holds_objects:
+            return input_maker.pickle_input(made, caps)
     case = input_maker.encode_input(made, caps)
+    if pickled_calls.PICKLED in case:
+        _holds_objects.append(True)  # the next ones probably hold some, too
+        return input_maker.pickle_input(made, caps)
     return packing.pack_case(case) or codec.dump_encoded(case).encode("ascii")
 
 

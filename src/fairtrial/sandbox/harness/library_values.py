@@ -28,7 +28,8 @@ _namespace = type.__dict__["__dict__"].__get__
 _ModuleType: Any = type(sys)
 _module_dict = vars(_ModuleType)["__dict__"].__get__
 _NAMES = tuple(type.__dict__[part].__get__ for part in ("__module__", "__qualname__"))
-_IS_WRITTEN_IN_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE
+_IS_MADE_LATER = 1 << 9  # Py_TPFLAGS_HEAPTYPE
+_IS_IMMUTABLE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE, since Python 3.10
 
 
 def qualified_name(kind: type) -> str:
@@ -45,20 +46,33 @@ def _is_found(kind: type, module: Any, path: Any) -> bool:
     """Return whether a class is the one that its module holds under its name."""
     if is_native(kind) or type(module) is not str or type(path) is not str or "<" in path:
         return True
+    return find_by_name(module, path) is kind
+
+
+def find_by_name(module: str, path: str) -> Any:
+    """Return what a loaded module holds under a name such as ``Graph.Node``; None if nothing.
+
+    No code of the module or of its classes is run.
+    """
     namespace = None
     member: Any = _modules.get(module)
     try:
         for part in path.split("."):
             namespace = _module_dict(member) if namespace is None else _namespace(member)
             member = namespace[part]
+            if type(member) is staticmethod:
+                member = member.__func__
     except (KeyError, TypeError):
-        return False
-    return member is kind
+        return None
+    return member
 
 
 def is_native(kind: Any) -> bool:
-    """Return whether a type is a static one of C, which code in Python can't make or change."""
-    return isinstance(kind, type) and not _flags(kind) & _IS_WRITTEN_IN_PYTHON
+    """Return whether a type was made by C code and can't be changed by code in Python."""
+    if not isinstance(kind, type):
+        return False
+    flags = _flags(kind)
+    return not flags & _IS_MADE_LATER or bool(flags & _IS_IMMUTABLE)
 
 
 def find_numpy_type(name: str) -> Any:
@@ -175,6 +189,15 @@ def find_loaded_types() -> list[tuple[type, Writer]]:
         if isinstance(kind, type) and (module != "numpy" or is_native(kind)):
             loaded.append((kind, write))
     return loaded
+
+
+def list_immutable() -> list[Any]:
+    """Return the types of dates and decimal numbers whose modules are loaded."""
+    return [
+        kind
+        for (module, _), kind in _FIRST.items()
+        if module in ("datetime", "decimal") and kind is not None
+    ]
 
 
 # The types of modules that were loaded before any candidate could replace them.

@@ -20,7 +20,7 @@ import operator
 import struct
 from typing import Any, Callable, Iterable
 
-from . import codec, library_values
+from . import codec, instances, library_values
 
 globals()["__builtins__"] = dict(vars(builtins))  # candidates may replace the process's own
 
@@ -30,6 +30,7 @@ _PROTOCOL = 4
 _FRAMED = b"\x00"
 _PAIR_END = b"\x86."  # how a packed tuple of two values ends
 _ARRAY_TAGS: tuple[Any, ...] = ("ndarray", "scalar")
+_EXACT = frozenset(filter(library_values.is_native, library_values.list_immutable()))
 _SIZE = struct.Struct(">I")
 _SUMMARY = struct.Struct(">16sId")
 SUMMARY_BYTES = _SUMMARY.size
@@ -74,6 +75,28 @@ class _ArrayPickler(_pickle.Pickler):
         raise _NotPlainError
 
 
+class _ObjectPickler(_ArrayPickler):
+    """Writes instances as what they consist of (see `instances`), too; it is never read."""
+
+    def __init__(self, buffer: Any, protocol: int) -> None:
+        super().__init__(buffer, protocol)
+        self.dispatch_table: dict[type, Any] = {}  # that of `copyreg` can be changed
+        self.known: dict[int, Any] = {}  # by id: a metaclass may override `==`
+
+    def reducer_override(self, value: Any) -> Any:
+        """Called for all values but plain ones."""
+        kind = type(value)
+        facts = self.known.get(id(kind))
+        if facts is None:
+            if library_values.is_native(kind):
+                is_exact = library_values.is_native(value) or kind in _EXACT
+                return NotImplemented if is_exact else super().reducer_override(value)
+            facts = self.known[id(kind)] = instances.ClassFacts(kind)
+            if not facts.is_simple:
+                raise _NotPlainError
+        return list, ((facts.name, facts.read_content(value), facts.read_state(value)),)
+
+
 class _PlainUnpickler(_pickle.Unpickler):
     """Refuses every name."""
 
@@ -92,6 +115,22 @@ def pack_plain(value: object, *, has_arrays: bool = False) -> bytes | None:
     pickler.fast = True  # without the memo
     try:
         pickler.dump(value)
+    except Exception:
+        return None
+    return buffer.getvalue()
+
+
+def pack_values(value: object) -> bytes | None:
+    """Return values as bytes, for comparison only; None if that isn't possible.
+
+    Equal bytes mean equal values; equal values don't always have equal bytes.
+    """
+    packed = pack_plain(value, has_arrays=True)
+    if packed is not None:
+        return packed
+    buffer = _buffer()
+    try:
+        _ObjectPickler(buffer, _PROTOCOL).dump(value)
     except Exception:
         return None
     return buffer.getvalue()
@@ -155,7 +194,7 @@ def _to_text(raw: bytes) -> str:
 def join_inputs(inputs: Iterable[bytes]) -> bytes:
     """Return inputs as one payload: lines, if all are JSON; else each with its size before it."""
     parts = list(inputs)
-    if not any(part.startswith(PACKED_FIRST) for part in parts):
+    if all(part.startswith(b"{") for part in parts):
         return b"\n".join(parts)
     framed = [_FRAMED]
     for part in parts:

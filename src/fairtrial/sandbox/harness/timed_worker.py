@@ -35,11 +35,12 @@ sys.path[:] = [folder for folder in sys.path if folder not in _package.__path__]
 from _fairtrial_harness import (  # type: ignore[import-not-found]  # noqa: E402
     call_worker,
     codec,
-    decoder,
     frames,
     layout,
+    library_objects,
     library_values,
     packing,
+    pickled_calls,
     suite_units,
 )
 
@@ -101,29 +102,34 @@ def flush_output() -> None:
 class CallBatch:
     """The function, the inputs of its next calls, and the results of its last.
 
-    job: function, view and caps, as for `call_worker`
+    job: function, view, prepare and caps, as for `call_worker`
     """
 
     def __init__(self, job: dict[str, Any]) -> None:
         self.caps = codec.Caps(*job["caps"])
-        self.function: Callable[..., Any] = call_worker.find_function(job["function"])
-        self.view = call_worker.find_function(job["view"]) if job["view"] else None
+        subject = call_worker.load_subject(job)
+        self.function: Callable[..., Any] = subject.function
+        self.view, self.prepare = subject.view, subject.prepare
         self.inputs: list[bytes] = []
         self.cases: list[Any] = []
         self.before: list[bytes | None] = []
         self.results: list[Any] = []
         self.exhausting_s = 0.0
         self.values: list[str] = []
+        self.finished: dict[int, tuple[bool, type]] = {}
 
     def load_inputs(self, payload: bytes) -> None:
         """Decode the inputs of the next calls, and forget the last ones."""
         self.cases, self.results, self.values = [], [], []
         self.inputs = packing.split_inputs(payload)
         self.cases = [read_case(data) for data in self.inputs]
-        self.before = [
-            data if is_own_copy(data) else packing.pack_plain(case, has_arrays=True)
-            for data, case in zip(self.inputs, self.cases)
-        ]
+        if self.prepare is not None:
+            self.cases = [self.prepare(*case) for case in self.cases]
+        else:
+            self.before = [
+                data if is_own_copy(data) else packing.pack_values(case)
+                for data, case in zip(self.inputs, self.cases)
+            ]
         self.exhausting_s = 0.0
         _freeze()  # so that every sample begins with no objects for the garbage collector
 
@@ -145,7 +151,7 @@ class CallBatch:
             result = call_worker.await_result(result)
         began = _now()
         kind = type(result)
-        if not (_type_name(kind) == "ndarray" and library_values.is_native(kind)):
+        if not self.is_finished(kind):
             if hasattr(kind, "__next__"):
                 result = Iterated(list(result))
             elif hasattr(kind, "__iter__"):
@@ -153,6 +159,15 @@ class CallBatch:
                     pass
         self.exhausting_s += _now() - began
         return result
+
+    def is_finished(self, kind: type) -> bool:
+        """Return whether values of a type from a library hold all of their content already."""
+        known = self.finished.get(id(kind))
+        if known is None:
+            is_array = _type_name(kind) == "ndarray" and library_values.is_native(kind)
+            known = (is_array or library_objects.is_table(kind), kind)
+            self.finished[id(kind)] = known
+        return known[0]
 
     def encode_results(self) -> bytes:
         """Return results and changed arguments as bytes, which are equal only if the values are.
@@ -163,7 +178,7 @@ class CallBatch:
         is_packable = not self.view and not any(map(self.has_changed, range(len(self.results))))
         packed: bytes | None = None
         if is_packable:
-            packed = packing.pack_plain(self.results, has_arrays=True)
+            packed = packing.pack_values(self.results)
         if packed is None:
             self.values = self.encode_values()
             packed = "\n".join(self.values).encode("ascii")
@@ -187,18 +202,27 @@ class CallBatch:
 
     def has_changed(self, index: int) -> bool:
         """Return whether the arguments of a call may have been changed by it."""
+        if self.prepare is not None:  # they may be anything, and aren't compared
+            return False
         before = self.before[index]
-        return before is None or packing.pack_plain(self.cases[index], has_arrays=True) != before
+        return before is None or packing.pack_values(self.cases[index]) != before
 
     def encode_changed_arguments(self, index: int) -> Any:
         """Return the encoded arguments after a call; None if they are unchanged."""
         if not self.has_changed(index):
             return None
-        args, kwargs = self.cases[index]
-        parts = {"args": args, "kwargs": kwargs}
-        after = {name: codec.encode(part, self.caps) for name, part in parts.items()}
-        is_same = codec.dump_encoded(after) == codec.dump_encoded(read_input(self.inputs[index]))
-        return None if is_same else after
+        data = self.inputs[index]
+        after = self.encode_arguments(self.cases[index])
+        if pickled_calls.is_pickled_input(data):
+            before = self.encode_arguments(pickled_calls.load_input(data))
+        else:
+            before = read_input(data)
+        return None if codec.dump_encoded(after) == codec.dump_encoded(before) else after
+
+    def encode_arguments(self, case: Any) -> dict[str, Any]:
+        """Return encoded arguments, as `codec` encodes them."""
+        parts = dict(zip(("args", "kwargs"), case))
+        return {name: codec.encode(part, self.caps, exhausts=False) for name, part in parts.items()}
 
     def encode_result(self, result: Any) -> dict[str, Any]:
         """Return an encoded result, or the exception that was raised."""
@@ -273,11 +297,13 @@ def read_case(data: bytes) -> Any:
         case = packing.unpack_plain(data)
         if type(case) is tuple:
             return case
+    elif pickled_calls.is_pickled_input(data):
+        return pickled_calls.load_input(data)
     else:
         case = _read_json(data.decode("ascii"))
         if _TAG not in data:
             return case["args"], case["kwargs"]
-    return decoder.decode(case["args"]), decoder.decode(case["kwargs"])
+    return pickled_calls.decode_call(case)
 
 
 def read_input(data: bytes) -> Any:

@@ -139,12 +139,10 @@ def run_calls(session: TraceSession, job: dict[str, Any]) -> None:
     order, report, cases = session.order, session.report, job["cases"]
     if not order["timed"]:
         session.start()
-        function, view = call_worker.find_function(job["function"]), None
-        if job["view"]:
-            view = call_worker.find_function(job["view"])
+        subject = call_worker.load_subject(job)
         output, caps = call_worker.CapturedStdout(job["output_bytes"]), codec.Caps(*job["caps"])
         for case in cases:
-            call_worker.run_case(function, view, case, caps, output)
+            call_worker.run_case(subject, case, caps, output)
             report["done"] += 1
         return
     batch = timed_worker.CallBatch(job)

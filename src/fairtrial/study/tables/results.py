@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, overload
 
 from fairtrial.core import LedgerError, Mistake, StudyError, did_you_mean, notebook_html
 from fairtrial.study.extensions import extra_tables
@@ -22,7 +22,6 @@ from fairtrial.study.tables.canonical import (
     condition_rows,
     factor_columns,
 )
-from fairtrial.study.tables.data_frames import make_frame
 from fairtrial.study.tables.rows import RunRows, evaluation_rows, event_rows
 from fairtrial.study.tables.source import add_skipped, done_plan_indices
 from fairtrial.study.tables.table_view import NamedRow, TableView
@@ -191,7 +190,7 @@ class Results(Sequence[RunResult]):
                 Mistake((), f"there is no table '{table}'", did_you_mean(table, names))
             )
         view = views[table] if table in views else self.extra_table(table)
-        return make_frame(view.columns())
+        return view.to_pandas()
 
     def _run_rows(self) -> Iterator[NamedRow]:
         rows = RunRows(self.study, self.conditions)

@@ -1,0 +1,205 @@
+"""Functions of a source file: where they are, of what kind, and the file with recorders on them."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+_BELOW = {"staticmethod", "classmethod"}
+"""Decorators whose result is no function: a recorder goes below them."""
+_PROPERTIES = {"property", "cached_property", "setter", "getter", "deleter"}
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFunction:
+    """A function or class of a source file.
+
+    name: `function` or `Class.method`; for one inside a function `outer.<locals>.inner`
+    kind: `function`, `method`, `class`, `property`, `nested`
+    first, last: its first and last line, with decorators; lines count from 1
+    line: the line of its `def`
+    record_line: the line before which a recorder's decorator goes
+    indent: the indentation of that line
+    is_async, is_generator: whether it is a coroutine function; whether it yields
+    has_hints: whether all of its parameters have type hints
+    parameters: its parameters with their hints, without `self` and `cls`
+    doc: the first line of its docstring
+    """
+
+    name: str
+    kind: str
+    first: int
+    last: int
+    line: int
+    record_line: int = 0
+    indent: str = ""
+    is_async: bool = False
+    is_generator: bool = False
+    has_hints: bool = False
+    parameters: tuple[tuple[str, str], ...] = ()
+    doc: str = ""
+
+    @property
+    def can_be_recorded(self) -> bool:
+        """Whether its calls can be recorded and made again."""
+        return self.kind in ("function", "method")
+
+
+def parse_source(content: bytes) -> ast.Module:
+    """Parse a source file; raises SyntaxError or ValueError."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(content)
+
+
+def list_functions(content: bytes) -> list[SourceFunction]:
+    """Return all functions and classes of a source file; raises SyntaxError or ValueError."""
+    lines = content.decode("utf-8", "replace").splitlines()
+    body = parse_source(content).body
+    return list(_walk(body, "", "module", lines, _list_aliases(body)))
+
+
+def _list_aliases(body: list[ast.stmt]) -> dict[str, ast.expr]:
+    """Return the values of the names that a module defines, which type hints may use."""
+    aliases: dict[str, ast.expr] = {}
+    for node in body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            aliases[node.targets[0].id] = node.value
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value:
+            aliases[node.target.id] = node.value
+        elif isinstance(node, ast.If):
+            aliases = {**_list_aliases(node.body), **aliases}
+    return aliases
+
+
+class _Expander(ast.NodeTransformer):
+    """Puts the values of aliases into a type hint."""
+
+    def __init__(self, aliases: Mapping[str, ast.expr]) -> None:
+        self.aliases, self.left = aliases, 20
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """Replace a name, and the names in its value."""
+        value = self.aliases.get(node.id)
+        if value is None or self.left <= 0:
+            return node
+        self.left -= 1
+        expanded: ast.expr = self.visit(copy.deepcopy(value))
+        return expanded
+
+
+def _walk(
+    body: list[ast.stmt],
+    prefix: str,
+    inside: str,
+    lines: list[str],
+    aliases: Mapping[str, ast.expr],
+) -> Iterator[SourceFunction]:
+    for node in body:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield _describe(node, prefix, inside, lines, aliases)
+            yield from _walk(
+                node.body, f"{prefix}{node.name}.<locals>.", "function", lines, aliases
+            )
+        elif isinstance(node, ast.ClassDef):
+            name = f"{prefix}{node.name}"
+            yield SourceFunction(name, "class", node.lineno, node.end_lineno or 0, node.lineno)
+            within = "class" if inside != "function" else "function"
+            yield from _walk(node.body, f"{name}.", within, lines, aliases)
+        else:
+            for part in ("body", "orelse", "finalbody", "handlers"):
+                inner = getattr(node, part, [])
+                for item in inner if isinstance(inner, list) else ():
+                    if isinstance(item, ast.ExceptHandler):
+                        yield from _walk(item.body, prefix, inside, lines, aliases)
+                    elif isinstance(item, ast.stmt):
+                        yield from _walk([item], prefix, inside, lines, aliases)
+
+
+def _describe(
+    node: ast.FunctionDef | ast.AsyncFunctionDef,
+    prefix: str,
+    inside: str,
+    lines: list[str],
+    aliases: Mapping[str, ast.expr],
+) -> SourceFunction:
+    names = [_last_name(decorator) for decorator in node.decorator_list]
+    kind = {"module": "function", "class": "method", "function": "nested"}[inside]
+    if kind == "method" and _PROPERTIES & set(names):
+        kind = "property"
+    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+    record_line = first
+    for decorator, name in zip(node.decorator_list, names, strict=True):
+        if name in _BELOW:
+            record_line = (decorator.end_lineno or decorator.lineno) + 1
+    text = lines[node.lineno - 1] if node.lineno <= len(lines) else ""
+    arguments = node.args
+    parameters = [*arguments.posonlyargs, *arguments.args]
+    if kind == "method" and "staticmethod" not in names:
+        parameters = parameters[1:]
+    required = len(parameters) - len(arguments.defaults)
+    hinted = tuple(
+        (parameter.arg, _spell_hint(parameter.annotation, aliases))
+        for parameter in parameters[: max(required, 0)]
+    )
+    doc = (ast.get_docstring(node) or "").strip().split("\n")[0]
+    return SourceFunction(
+        f"{prefix}{node.name}",
+        kind,
+        first,
+        node.end_lineno or node.lineno,
+        node.lineno,
+        record_line,
+        text[: len(text) - len(text.lstrip())],
+        isinstance(node, ast.AsyncFunctionDef),
+        any(isinstance(part, (ast.Yield, ast.YieldFrom)) for part in _own_parts(node)),
+        bool(hinted) and all(hint for _, hint in hinted),
+        hinted,
+        doc,
+    )
+
+
+def _spell_hint(hint: ast.expr | None, aliases: Mapping[str, ast.expr]) -> str:
+    return ast.unparse(_Expander(aliases).visit(copy.deepcopy(hint))) if hint else ""
+
+
+def _last_name(decorator: ast.expr) -> str:
+    target = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
+
+
+def _own_parts(function: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a function without those of functions inside of it."""
+    for node in ast.iter_child_nodes(function):
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            yield node
+            yield from _own_parts(node)
+
+
+def add_recorders(content: bytes, numbers: Mapping[SourceFunction, int]) -> bytes:
+    """Return a source file in which functions have the recorder's decorator.
+
+    numbers: the functions, with the numbers by which their calls are told apart
+    """
+    lines = content.splitlines(keepends=True)
+    for function in sorted(numbers, key=lambda item: -item.record_line):
+        decorator = f'@__import__("fairtrial_recorder").record({numbers[function]})\n'
+        lines.insert(function.record_line - 1, (function.indent + decorator).encode())
+    return b"".join(lines)
+
+
+def has_doctests(content: bytes) -> bool:
+    """Return whether a file has examples in docstrings."""
+    return b">>>" in content
+
+
+def is_script(content: bytes) -> bool:
+    """Return whether a file does something when it is run as a script."""
+    try:
+        body = parse_source(content).body
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    return any(isinstance(node, ast.If) and "__main__" in ast.unparse(node.test) for node in body)

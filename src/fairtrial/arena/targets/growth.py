@@ -1,0 +1,191 @@
+"""Larger arguments for recorded calls, or arguments from type hints, that the base accepts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from fairtrial.arena.checks.encoded_values import find_unplain, get_kind
+from fairtrial.arena.checks.function_check import (
+    CHANNEL_BYTES,
+    call_command,
+    make_inputs,
+    write_job,
+)
+from fairtrial.arena.checks.prepared_check import Stages
+from fairtrial.arena.checks.worker_reports import (
+    compare_outcomes,
+    make_rules,
+    read_line,
+    read_report,
+)
+from fairtrial.arena.model.problem import BESIDE, Check
+from fairtrial.arena.resources import ArenaResources
+from fairtrial.arena.stage import Stage
+from fairtrial.arena.targets.lookup import Target
+from fairtrial.arena.targets.replay import Sample
+from fairtrial.core import StudyError
+from fairtrial.sandbox import Ending, wire
+
+FACTORS = (100, 30, 10, 3)
+HINTED_SIZES = (200, 20, 5)
+_CASES, _TIMEOUT_S = 6, 6.0
+_GROWABLE = {"list", "tuple", "set", "frozenset", "dict", "str", "bytes", "ndarray"}
+_NUMBERS = {"int"}
+_MOST_PLACES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """How inputs of a benchmark are made.
+
+    maker: the name of the function that makes them
+    factor: how many times as large arguments become; with `hints`, the size of collections
+    places: positions or names of the arguments that grow
+    hints: the type hints that values are made for
+    sizes: a few words on what they are
+    """
+
+    maker: str
+    factor: int
+    places: tuple[int | str, ...] = ()
+    hints: tuple[str, ...] = ()
+    sizes: str = ""
+
+    @property
+    def text(self) -> str:
+        """A sentence about the inputs."""
+        if self.hints:
+            return f"inputs made from type hints ({', '.join(self.hints)}): no call was recorded"
+        return f"larger inputs, made from recorded calls: {self.sizes}"
+
+
+WriteFiles = Callable[[Growth], Mapping[str, str]]
+"""Drafts the files with which a growth is tried."""
+
+
+async def find_growth(
+    resources: ArenaResources, target: Target, sample: Sample, draft: WriteFiles
+) -> tuple[Growth | None, str]:
+    """Return how arguments can be made larger such that the base accepts them.
+
+    Returns None and the reason if they can't.
+    """
+    why = "no argument can be made larger"
+    for places, is_number in _list_places(sample):
+        for factor in FACTORS:
+            what = "times as large" if is_number else "times as many items"
+            names = ", ".join(_name_place(place) for place in places)
+            sizes = f"{names}, {factor} {what}"
+            growth = Growth("larger", factor, places, sizes=sizes)
+            why = await _try(resources, target, growth, draft)
+            if not why:
+                return growth, ""
+    return None, why
+
+
+async def find_hinted(
+    resources: ArenaResources, target: Target, draft: WriteFiles
+) -> tuple[Growth | None, str]:
+    """Return inputs from type hints that the base accepts, or None and the reason."""
+    hints = tuple(hint for _, hint in target.function.parameters)
+    why = "it has no parameters with type hints"
+    if not target.function.has_hints or target.function.kind == "method":
+        return None, why
+    for size in HINTED_SIZES:
+        growth = Growth("hinted", size, hints=hints, sizes=f"values of {', '.join(hints)}")
+        why = await _try(resources, target, growth, draft)
+        if not why:
+            return growth, ""
+    return None, why
+
+
+def _list_places(sample: Sample) -> list[tuple[tuple[int | str, ...], bool]]:
+    """Return which arguments may grow: the largest collections together, each alone, or numbers."""
+    sizes: dict[int | str, list[int]] = {}
+    numbers: Counter[int | str] = Counter()
+    for call in sample.calls:
+        if "raised" in call.outcome:
+            continue
+        args, kwargs = call.case["args"], call.case["kwargs"]
+        named: list[tuple[int | str, Any]] = [*enumerate(args)]
+        named += kwargs.items() if "$" not in kwargs else ()
+        for place, value in named:
+            kind = get_kind(value)
+            if kind in _GROWABLE and value not in ([], "", {}):
+                sizes.setdefault(place, []).append(len(wire.dump_encoded(value)))
+            elif kind in _NUMBERS:
+                numbers[place] += 1
+    largest = {place: max(found) for place, found in sizes.items()}
+    most = sorted(largest, key=lambda place: (-largest[place], str(place)))[:_MOST_PLACES]
+    alike = tuple(place for place in most if 2 * largest[place] >= largest[most[0]])
+    plan: list[tuple[tuple[int | str, ...], bool]] = [(alike, False)] if len(alike) > 1 else []
+    plan += [((place,), False) for place in most]
+    if not most:
+        plan += [((place,), True) for place, _ in numbers.most_common(2)]
+    return plan
+
+
+def _name_place(place: int | str) -> str:
+    return f"argument {place + 1}" if isinstance(place, int) else place
+
+
+async def _try(resources: ArenaResources, target: Target, growth: Growth, draft: WriteFiles) -> str:
+    """Return why the base doesn't accept such inputs, each time alike; empty if it does."""
+    inputs = str(PurePosixPath(target.cwd, BESIDE, "makers.py")) + f":{growth.maker}"
+    check = Check(function=target.reference, inputs=inputs, cases=_CASES, timeout_s=_TIMEOUT_S)
+    try:
+        stages = _with_files(resources, target, draft(growth))
+        calls = await make_inputs("inputs", check, stages, "draft")
+    except StudyError as error:
+        return str(error.mistakes[0].message)[:300]
+    job = write_job(check, calls)
+    reports = []
+    for seed in ("0", "1"):
+        async with resources() as stage:
+            command = call_command(stage, check, job, CHANNEL_BYTES, {"PYTHONHASHSEED": seed})
+            done = await stage.run(command)
+        report = read_report(done.channel, len(calls))
+        if done.ending == Ending.TIMEOUT:
+            return "the function takes too long with larger inputs"
+        if not report.is_complete or done.ending != Ending.EXITED or done.channel_overflowed:
+            return "the base's process fails with larger inputs"
+        reports.append([read_line(line) for line in report.lines])
+    rules = make_rules(Check(function=target.reference, calls="x", dict_order="any"))
+    raised, trouble = 0, ""
+    for call, one, other in zip(calls, *reports, strict=True):
+        if "unusable" in one:
+            return str(one["unusable"])[:300]
+        if "raised" in one:
+            raised += 1
+            trouble = f"the base raises {one['raised'].get('type')} for larger inputs"
+        elif find_unplain(one.get("result")) is not None:
+            return "results for larger inputs can't be compared"
+        if compare_outcomes(one, other, call.case, rules).count:
+            return "the base gives something else each time for larger inputs"
+    most = len(calls) // 2 if growth.hints else 0
+    return trouble if raised > most else ""
+
+
+def _with_files(resources: ArenaResources, target: Target, files: Mapping[str, str]) -> Stages:
+    """Return stages on the base with drafted files in them."""
+
+    @asynccontextmanager
+    async def open_stage(*, sandboxed: bool = True, trusted: bool = False) -> AsyncIterator[Stage]:
+        async with resources(sandboxed=sandboxed, trusted=trusted) as stage:
+            folder = stage.slot / target.cwd / BESIDE
+            folder.mkdir(parents=True, exist_ok=True)
+            for name, content in files.items():
+                (folder / name).write_text(content, "utf-8")
+            yield stage
+
+    return open_stage
+
+
+def list_problems(problems: Sequence[str]) -> str:
+    """Return distinct reasons as one text."""
+    return "; ".join(dict.fromkeys(filter(None, problems)))

@@ -1,0 +1,70 @@
+"""`fairtrial hotspots`: the functions of a project that take most time."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import click
+
+from fairtrial.arena import ArenaSettings, targets
+from fairtrial.cli.compare_arguments import CommandAfterDashes, words_after_dashes
+from fairtrial.cli.interrupts import run_interruptible
+from fairtrial.cli.output import json_option, print_json
+from fairtrial.cli.problem_commands import choose_emit, print_notes, unsandboxed_option
+from fairtrial.cli.table import print_table
+
+
+@click.command(
+    name="hotspots",
+    cls=CommandAfterDashes,
+    epilog="Example: fairtrial hotspots -- python scripts/nightly.py",
+    short_help="Rank a project's functions by the time they take.",
+)
+@click.option(
+    "--most",
+    type=click.IntRange(1, 1_000),
+    default=20,
+    show_default=True,
+    metavar="N",
+    help="How many functions are shown.",
+)
+@unsandboxed_option("the project")
+@json_option
+def command(most: int, unsandboxed: bool, as_json: bool) -> None:
+    """Profile the project's tests, or the command after `--`, and rank functions by time.
+
+    It runs in a copy of the project, in the sandbox. For each function: its own time, its time with
+    all that it calls, its calls, how many tests reach it, and how many of its calls can be
+    recorded. `fairtrial optimize TARGET` goes on from there; `fairtrial optimize --hottest 3` does
+    it for the first three.
+    """
+    settings = ArenaSettings(unsandboxed=unsandboxed, emit=choose_emit(as_json=as_json))
+    work = partial(targets.find_hot_spots, words_after_dashes(), most=most, settings=settings)
+    found = run_interruptible(work)
+    if as_json:
+        print_json(found.as_dict())
+        return
+    print_hot_spots(found)
+
+
+def print_hot_spots(found: targets.HotSpots, *, next_step: bool = True) -> None:
+    """Print the functions as a table, with the command that goes on from there."""
+    click.echo(f"{found.command}: {found.seconds:.1f} s, profiled, which makes it slower")
+    columns = ("function", "own", "total", "calls", "tests", "can be recorded")
+    rows = []
+    for spot in found.spots:
+        recordable = "" if spot.recordable is None else f"{spot.recordable:,} calls"
+        rows.append(
+            (
+                spot.target,
+                f"{spot.own_s:.3f} s",
+                f"{spot.total_s:.3f} s",
+                f"{spot.calls:,}",
+                f"{spot.tests:,}",
+                f"no: {spot.why_not}" if spot.why_not else recordable,
+            )
+        )
+    print_table(columns, rows, total=len(rows))
+    print_notes(found.notes)
+    if next_step:
+        click.echo(f"next: fairtrial optimize {found.spots[0].target}")
