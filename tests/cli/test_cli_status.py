@@ -471,8 +471,8 @@ def test_the_status_of_a_study_of_code_says_that_the_machine_is_taken(timing_pid
 
 
 def test_a_study_bound_in_python_is_resumed_from_python(run, tmp_path):
-    study = run_kit.make_study(tmp_path / "out", (1, 2), 1)
-    run_kit.run(study, limit=1)
+    study = make_study(tmp_path / "out", (1, 2), 1)
+    run_small(study, limit=1)
     code, out, _ = run("status", "out")
     assert code == 0
     assert "run_study(study, resume=True" in out
