@@ -468,3 +468,13 @@ def test_the_status_of_a_study_of_code_says_that_the_machine_is_taken(timing_pid
     assert message not in run("status", "out")[1]
     with OwnerLock(folder):
         assert message in run("status", "out")[1].splitlines()
+
+
+def test_a_study_bound_in_python_is_resumed_from_python(run, tmp_path):
+    study = make_study(tmp_path / "out", (1, 2), 1)
+    run_small(study, limit=1)
+    code, out, _ = run("status", "out")
+    assert code == 0
+    assert "run_study(study, resume=True" in out
+    assert "fairtrial resume" not in out
+    assert json.loads(run("status", "out", "--json")[1])["go_on"] is None

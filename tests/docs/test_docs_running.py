@@ -1,6 +1,7 @@
 """What docs/running.md shows works as it is shown, and what it lists is all there is."""
 
 import ast
+import dataclasses
 import inspect
 import re
 import shlex
@@ -17,6 +18,8 @@ from fairtrial.cli import run_summary as outcome
 from fairtrial.cli.main import cli
 from fairtrial.core import plugins
 from fairtrial.core.fields import field_docs
+from fairtrial.optimize.command_agent.agent import CommandAgent
+from fairtrial.study.agents.http_agent import HttpAgent
 from fairtrial.study.executors import FailureKind
 from fairtrial.study.runner.failures import failure_status
 from fairtrial.study.runner.pilot import RUN_FACTS
@@ -189,3 +192,12 @@ def test_every_part_of_a_budget_is_explained():
 def test_only_takes_the_names_that_are_listed():
     line = next(line for line in GUIDE.splitlines() if line.startswith("`--only` is"))
     assert set(re.findall(r"`(\w+)`", line)) == set(RUN_FACTS)
+
+
+@pytest.mark.parametrize("agent", [CommandAgent, HttpAgent])
+def test_the_guide_lists_every_option_of_agents_without_code(agent):
+    text = (Path(__file__).parents[2] / "docs" / "agents.md").read_text("utf-8")
+    name = agent.__name__.removesuffix("Agent").lower()
+    table = text.split(f"### Options of the agent `{name}`")[1].split("\n## ")[0]
+    told = re.findall(r"^\| `(\w+)` \|", table, re.M)
+    assert told == [field.name for field in dataclasses.fields(agent) if field.name != "folder"]

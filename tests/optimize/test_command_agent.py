@@ -125,6 +125,23 @@ def test_factors_set_flags_variables_and_skills(folder):
     }
 
 
+def test_an_evaluator_gets_the_answer_or_else_all_files(folder):
+    (folder / "judges.py").write_text(
+        "def answer(got): return {'ok': got == 'ANSWER: 9'}\n"
+        "def files(got): return {'ok': got['files']['notes/answer.md'] == 'ADD THEM.'}\n"
+    )
+    for judge, options in (
+        ("answer", {"answer_path": "result", "collect": ["notes/*"]}),
+        ("files", {"collect": ["notes/*.md"]}),
+    ):
+        problem = {"brief": "Add them.", "evaluator": f"judges:{judge}"}
+        study = write_study(
+            folder, options, problems={"p": problem}, output_dir=str(folder / judge)
+        )
+        (result,) = run_study(study)
+        assert [row["metric_value"] for row in result.evaluator_outputs] == [1], result.error_info
+
+
 @pytest.mark.parametrize("way", ["argument", "file"])
 def test_a_prompt_arrives_as_an_argument_or_in_a_file(folder, way):
     shows = "import sys, pathlib; word = sys.argv[1]; print(word if {} else open(word).read())"

@@ -7,7 +7,18 @@ from pathlib import Path
 
 from fairtrial.cli.optimize_study import find_problem, spell_flags
 from fairtrial.cli.output import shown_path
-from fairtrial.study import Study, ledger, runner
+from fairtrial.study import Study, design, ledger, runner
+
+
+def needs_python(study: Study) -> bool:
+    """Return whether agents of a study were bound in Python, so that no command can resume it."""
+    names: set[str] = set(study.agent_specs)
+    for factor in study.factors:
+        if factor.name in design.AGENT_FACTORS:
+            names.update(str(level.value) for level in factor.levels)
+    if not study.agents and study.condition_runner is None:
+        return True
+    return bool(names - study.agents.keys()) and study.condition_runner is None
 
 
 def executor_options(settings: runner.RunSettings) -> list[str]:

@@ -15,13 +15,15 @@ from fairtrial.cli.output import (
     folder_argument,
     json_option,
     print_json,
+    print_wrapped,
     style,
 )
-from fairtrial.cli.resume_command import resume_command
+from fairtrial.cli.resume_command import needs_python, resume_command
 from fairtrial.cli.run_summary import COLORS, best_first, summary_facts
 from fairtrial.sandbox import HostLock, describe_timing_process
 from fairtrial.study import runner, spell_cost
 
+RESUME_IN_PYTHON = "from Python, with the same agents: run_study(study, resume=True, ...)"
 WATCH_S = 1.0
 SHOWN_RUNS = 10
 ENDED = {
@@ -51,7 +53,10 @@ def command(folder: Path, watch: bool, as_json: bool) -> None:
         status = runner.read_status(folder)
         is_running = status.owner is not None
         is_resumable = not is_running and status.summary.pending
-        resume = resume_command(folder, status.study, status.summary) if is_resumable else None
+        in_python = bool(is_resumable) and needs_python(status.study)
+        resume = None
+        if is_resumable and not in_python:
+            resume = resume_command(folder, status.study, status.summary)
         if as_json:
             facts = summary_facts(status.summary)
             lock = None if status.lock is None else status.lock.to_dict()
@@ -62,6 +67,8 @@ def command(folder: Path, watch: bool, as_json: bool) -> None:
             _print(status)
             if resume is not None:
                 click.echo(fold_command(resume, "  resume   "))
+            elif in_python:
+                print_wrapped(RESUME_IN_PYTHON, "  resume   ", " " * 11)
         if not watch or not is_running:
             return
         time.sleep(WATCH_S)

@@ -48,8 +48,8 @@ class ChatOptions(Record):
         tries the first and follows the endpoint's complaint
     timeout_s: how long one attempt may take in all
     retries: how many further attempts there are when the endpoint is busy, broken or out of reach
-    backoff_s: the wait before the first of them; it doubles each time. A Retry-After header has
-        priority
+    backoff_s: the wait before the first of them; it doubles each time. What the endpoint asks for
+        has priority: Retry-After, or the reset of a rate limit of which nothing is left
     longest_wait_s: the longest wait between attempts, whatever the endpoint asks for
     most_at_once: how many requests may be under way at the same time
     requests_per_minute: how many requests may start in a minute; all requests of this process to

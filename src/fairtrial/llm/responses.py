@@ -5,13 +5,13 @@ Servers are not trusted: JSON, figures and the completeness of streams are all c
 
 from __future__ import annotations
 
-import email.utils
 import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
+
+from fairtrial.llm.waits import read_wait
 
 MAX_RESPONSE_BYTES = 16_000_000
 """How much of a response is read: far more than any model writes."""
@@ -298,7 +298,7 @@ def read_error(status: int, data: bytes, headers: Mapping[str, str]) -> AttemptE
         and not codes & _PERMANENT_CODES,
         is_refusal=status == 413 or bool(codes & _REFUSAL_CODES),
         status=status,
-        wait_s=read_retry_after(headers),
+        wait_s=read_wait(headers),
         unsupported=unsupported,
     )
 
@@ -342,28 +342,3 @@ def _raise_embedded_error(document: Mapping[str, Any], *, is_paid: bool) -> None
         is_refusal=bool(codes & _REFUSAL_CODES),
         is_paid=is_paid,
     )
-
-
-def read_retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
-    """Return the seconds in a Retry-After header, given as seconds or as a date; None if absent.
-
-    A date is compared with the response's own date, if it has one, since clocks differ.
-    """
-    value = headers.get("retry-after", "").strip()
-    if not value:
-        return None
-    try:
-        seconds = float(value)
-    except ValueError:
-        until = _read_date(value)
-        now = _read_date(headers.get("date", "")) or now or datetime.now(UTC)
-        return max((until - now).total_seconds(), 0.0) if until else None
-    return seconds if 0 <= seconds < float("inf") else None
-
-
-def _read_date(text: str) -> datetime | None:
-    try:
-        date = email.utils.parsedate_to_datetime(text)
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
-    return date if date.tzinfo else date.replace(tzinfo=UTC)

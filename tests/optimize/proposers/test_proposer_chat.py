@@ -43,9 +43,9 @@ from fairtrial.llm.responses import (
     AttemptError,
     EventStreamReader,
     read_response_body,
-    read_retry_after,
     read_usage,
 )
+from fairtrial.llm.waits import read_wait
 from fairtrial.optimize import Brief, PreflightContext, Reply, Request, RequestKind, Tried, Usage
 from fairtrial.optimize.proposers.chat.proposer import Chat
 from fairtrial.optimize.proposers.replay import make_record, read_record
@@ -848,10 +848,10 @@ def test_waits_double():
 )
 def test_retry_after_is_read(header, expected):
     now = datetime(1994, 11, 6, 8, 49, tzinfo=UTC)
-    assert read_retry_after({"retry-after": header}, now) == expected
+    assert read_wait({"retry-after": header}, now) == expected
     # The server's own clock, where it tells the time.
     told = {"retry-after": header, "date": format_datetime(now, usegmt=True)}
-    assert read_retry_after(told, datetime(2020, 1, 1, tzinfo=UTC)) == expected
+    assert read_wait(told, datetime(2020, 1, 1, tzinfo=UTC)) == expected
 
 
 @given(st.text(), st.integers(1, 9), st.data())

@@ -166,3 +166,31 @@ def test_an_agent_that_is_not_async_asks_as_well(tmp_path):
         study = write_study(tmp_path, server.base_url, agents={}, agent_specs=["a"])
         results = run_study(study, agent_bindings={"a": agent}, executor="threads", parallelism=2)
     assert [result.outputs["text"] for result in results] == ["4", "4"]
+
+
+def test_images_are_sent_with_the_prompt_and_their_data_is_in_no_event(tmp_path):
+    (tmp_path / "cat.png").write_bytes(b"\x89PNG cat")
+    problem = {"brief": "What is it?", "payload": {"pictures": ["cat.png", "https://x.org/a.png"]}}
+    options = {"images": ["{pictures}"]}
+    with serving(otherwise=says("a cat")) as server:
+        study = write_study(tmp_path, server.base_url, options, problems={"p": problem})
+        result = run_study(study)[0]
+    text, *images = server.seen[0].body["messages"][-1]["content"]
+    assert text == {"type": "text", "text": "What is it?"}
+    urls = [part["image_url"]["url"] for part in images]
+    assert urls == ["data:image/png;base64,iVBORyBjYXQ=", "https://x.org/a.png"]
+    events = json.dumps(result.observations)
+    assert "iVBORyBjYXQ=" not in events
+    assert "data:image/png;sha256=" in events
+
+
+@pytest.mark.parametrize(
+    ("image", "words"),
+    [("missing.png", "can't be read"), ("notes.txt", "is no image"), ("{nothing}", "placeholder")],
+)
+def test_an_image_that_is_not_there_is_reported_before_anything_is_asked(tmp_path, image, words):
+    with serving(otherwise=says("a cat")) as server:
+        study = write_study(tmp_path, server.base_url, {"images": [image]})
+        with pytest.raises(StudyError, match=words):
+            run_study(study)
+    assert not server.seen

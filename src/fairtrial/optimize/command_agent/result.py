@@ -36,6 +36,14 @@ class ResultOptions:
     timeout_s: float
     network: bool
 
+    @property
+    def has_answer(self) -> bool:
+        """Whether the output has an `answer`, which evaluators then get in place of all of it.
+
+        Files that are collected are the output, unless the options say where the answer is.
+        """
+        return bool(self.answer_path or self.answer or not self.collect)
+
 
 def read_result(
     task: Task, done: Completed, options: ResultOptions, secrets: AgentSecrets, sandbox: str
@@ -53,7 +61,6 @@ def read_result(
     if done.ending == Ending.SIGNALLED and done.signal == 9:
         raise Broken(f"{options.name} was killed from outside (signal 9)")
     output: dict[str, Any] = {
-        "answer": None,
         "exit_code": done.exit_code,
         "ending": done.ending.value,
         "stdout": stdout,
@@ -63,9 +70,11 @@ def read_result(
     error = _failure(done, options)
     if not error:
         try:
-            output["answer"] = agents.answer_reading.read_answer(
+            answer = agents.answer_reading.read_answer(
                 stdout, documents, options.answer_path, options.answer
             )
+            if options.has_answer:
+                output = {"answer": answer, **output}
         except ValueError as reason:
             error = f"what {options.name} printed has no answer: {reason}"
     model = options.model or str(found.pop("model_name", "") or "")
@@ -76,7 +85,7 @@ def read_result(
         "metadata": {"agent_kind": "command", "model_name": model or None, "sandbox": sandbox},
     }
     _pay(task, found, options, facts, model, done.wall_s, is_kept=not error)
-    answer = output["answer"] if output["answer"] is not None else stdout
+    answer = output.get("answer", stdout)
     text = answer if isinstance(answer, str) else agents.fill("{x}", {"x": answer})
     task.record(agents.message_event("assistant", text, model=model or None))
     return AgentOutput(**facts, success=not error, error=error or None)

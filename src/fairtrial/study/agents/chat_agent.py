@@ -12,6 +12,7 @@ from typing import Any
 from fairtrial.core import Mistake, StudyError, plugins
 from fairtrial.llm import ChatAnswer, ChatOptions, RequestRefused
 from fairtrial.study.agents.hooks import AgentHooks
+from fairtrial.study.agents.images import add_images
 from fairtrial.study.agents.models import TaskModel, as_message
 from fairtrial.study.agents.output import AgentOutput
 from fairtrial.study.agents.prompt_templates import fill, template_values
@@ -33,6 +34,8 @@ class ChatAgent(ChatOptions, AgentHooks):
     system: the template of the system message; none if empty
     prompt: the template of the last message
     messages: templates of messages between the two: `role` and `content`
+    images: images that are added to the prompt: templates of paths, relative to the study's folder,
+        or of addresses; a placeholder that stands for a list adds all of it
     examples: a JSONL file with examples that are put before the prompt; each line has `input` and
         `output`, or `messages`. Relative to the study's folder
     most_examples: how many of them are used, from the first; all if not given
@@ -48,6 +51,7 @@ class ChatAgent(ChatOptions, AgentHooks):
     system: str = ""
     prompt: str = "{brief}"
     messages: tuple[Mapping[str, Any], ...] = ()
+    images: tuple[str, ...] = ()
     examples: str = ""
     most_examples: int | None = None
     tools: tuple[str, ...] = ()
@@ -111,7 +115,18 @@ class ChatAgent(ChatOptions, AgentHooks):
             filled = [dict(fill(part, values)) for part in parts]
         except StudyError as error:
             raise StudyError([mistake.under(("prompt",)) for mistake in error.mistakes]) from None
+        try:
+            images = self._find_images(values)
+        except StudyError as error:
+            raise StudyError([mistake.under(("images",)) for mistake in error.mistakes]) from None
+        filled = add_images(filled, images, self.folder)
         return [*filled[: len(system)], *self._read_examples(), *filled[len(system) :]]
+
+    def _find_images(self, values: Mapping[str, Any]) -> list[str]:
+        found: list[str] = []
+        for image in fill(list(self.images), values, keeps_types=True):
+            found += map(str, image) if isinstance(image, (list, tuple)) else [str(image or "")]
+        return [image for image in found if image]
 
     def _read_examples(self) -> list[dict[str, Any]]:
         """Return the messages of the examples; raises `StudyError` if the file can't be read."""

@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fairtrial.llm import (
@@ -21,6 +22,7 @@ from fairtrial.llm import (
     answer_key,
     read_answer,
 )
+from fairtrial.study.agents.images import add_images, without_image_data
 from fairtrial.study.agents.transcript import message_event, model_call_event
 from fairtrial.study.event_loop import resolve
 
@@ -67,6 +69,7 @@ class TaskModel:
         tools: Sequence[Mapping[str, Any]] = (),
         schema: Mapping[str, Any] | None = None,
         on_text: Callable[[str], None] | None = None,
+        images: Sequence[str | Path] = (),
     ) -> ChatAnswer:
         """Return the model's answer; its cost counts against the study's ceilings.
 
@@ -74,12 +77,13 @@ class TaskModel:
         tools: the tools that the model may call: `name`, `description`, `parameters`
         schema: the JSON schema that the answer must follow
         on_text: called with each piece of a streamed answer
+        images: files or addresses of images, which are added to the last message
 
         Messages and answer are recorded in the run's transcript. Raises `RequestRefused` if the
         endpoint refuses the request, and `LabError` if it gives no answer, which breaks the run.
         """
         asked = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
-        conversation = [dict(message) for message in asked]
+        conversation = add_images(asked, images, None)
         self._record_new(conversation)
         started, log = time.monotonic(), RequestLog()
         key, seed = self._key(self.options.make_body(conversation, tools, schema))
@@ -149,7 +153,7 @@ class TaskModel:
             self._task.record(
                 message_event(
                     message["role"],
-                    message.get("content"),
+                    without_image_data(message.get("content")),
                     tool_calls=calls,
                     tool_call_id=message.get("tool_call_id"),
                     name=message.get("name"),
