@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from fairtrial.cli.init_dataset import draft_study, write_draft
 from fairtrial.cli.output import json_option, print_json
 from fairtrial.compat import recipes
 from fairtrial.core import StudyError, atomic_write
@@ -35,15 +36,27 @@ STUDY, MODULE = "study.yaml", "study_agents"
     metavar="NAME",
     help=f"Start from a ready-made study instead: {', '.join(sorted(RECIPES))}.",
 )
+@click.option(
+    "--from",
+    "source",
+    metavar="DATA",
+    help="Draft a study of a dataset: a CSV, JSONL or Parquet file, a folder, hf:NAME.",
+)
 @click.option("--force", is_flag=True, help="Replace the study if it exists.")
 @json_option
-def command(path: Path, recipe: str | None, force: bool, as_json: bool) -> None:
+def command(path: Path, recipe: str | None, source: str | None, force: bool, as_json: bool) -> None:
     """Write a commented starter study to FILE (default: study.yaml), with an agent for it.
 
     The agent is written to a module next to it (study_agents.py), unless that exists. A recipe is
-    written without agents: those are yours to write.
+    written without agents: those are yours to write. With --from the rows of a dataset are the
+    problems, and a language model is the agent; what was guessed about the columns is printed.
     """
+    if recipe is not None and source is not None:
+        raise StudyError("--recipe and --from are two ways to start; give one of them")
     _check_path(path, recipe, force)
+    if source is not None:
+        _draft(source, path, as_json=as_json)
+        return
     agents = None
     if recipe is not None:
         format = "json" if path.suffix == ".json" else "yaml"
@@ -64,6 +77,21 @@ def command(path: Path, recipe: str | None, force: bool, as_json: bool) -> None:
     agents_text = f" and {agents}" if is_new else f"; {agents} exists already and was not changed"
     click.echo(f"wrote {path}{agents_text}")
     click.echo(f"next:    fairtrial plan {shown}\n         fairtrial run {shown}")
+
+
+def _draft(source: str, path: Path, *, as_json: bool) -> None:
+    """Write a study of a dataset, and say what was guessed."""
+    draft = draft_study(source, path)
+    write_draft(draft, path)
+    if as_json:
+        print_json({"ok": True, "written": str(path), "guesses": list(draft.guesses)})
+        return
+    shown = shlex.quote(str(path))
+    click.echo(f"wrote {path}, with these guesses:")
+    for guess in draft.guesses:
+        click.echo(f"  {guess}")
+    click.echo(f"next:    set base_url and model of the agent in {path}, then")
+    click.echo(f"         fairtrial plan {shown}\n         fairtrial run {shown} --limit 10")
 
 
 def _check_path(path: Path, recipe: str | None, force: bool) -> None:
