@@ -28,7 +28,7 @@ _TESTS = ("test", "tests", "test_list", "unit_tests")
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class DraftedStudy:
     """A study that was drafted for a dataset.
 
     text: the study file
@@ -39,7 +39,7 @@ class Draft:
     guesses: tuple[str, ...]
 
 
-def draft_study(source: str, study: Path) -> Draft:
+def draft_study(source: str, study: Path) -> DraftedStudy:
     """Return a draft for a dataset; raises `StudyError` if it can't be read.
 
     source: the dataset as the study will name it, or a path relative to the current folder
@@ -72,7 +72,7 @@ class _Drafter:
         self._columns, self._rows, self._count = columns, rows, count
         self._guesses: list[str] = []
 
-    def draft(self) -> Draft:
+    def draft(self) -> DraftedStudy:
         id_column = self._find_id()
         brief = self._find(_BRIEFS) or self._longest_text(id_column)
         reference = self._find(_REFERENCES, without=brief)
@@ -90,7 +90,7 @@ class _Drafter:
         if self._count > MOST_RUNS:
             lines.append(f"  sample: {MOST_RUNS}                 # of {self._count:,} rows")
             self._guesses.append(f"sample: {MOST_RUNS} of {self._count:,} rows, to begin with")
-        return Draft(self._fill("\n".join(lines)), tuple(self._guesses))
+        return DraftedStudy(self._fill("\n".join(lines)), tuple(self._guesses))
 
     def _find(self, known: Sequence[str], without: str = "") -> str:
         """Return the first column with one of these names, in any case; empty if none has."""
@@ -196,7 +196,7 @@ run_budget:
 """
 
 
-def write_draft(draft: Draft, study: Path) -> None:
+def write_draft(draft: DraftedStudy, study: Path) -> None:
     """Write the drafted study."""
     with atomic_write(study) as file:
         file.write(draft.text)

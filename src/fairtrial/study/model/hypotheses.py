@@ -168,8 +168,8 @@ class OutcomeSpec(Record):
     slope_sd: the standard deviation of the effect between problems, in the units of the minimum
         effect, if known; used for power
     over_replicates: makes one value of the replicates of a problem, which is then the unit of
-        tests: `pass@3` (one of 3 runs or more passes), `pass^3` (all of 3 pass), `worst@3` (the
-        lowest of 3), or `mean`; without it each run has its own value
+        tests: `pass@3` (at least one of 3 runs passes), `pass^3` (all of 3 pass), `worst@3`
+        (the lowest of 3), or `mean`; without it each run has its own value
     """
 
     name: str
