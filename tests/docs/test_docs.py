@@ -10,7 +10,7 @@ import yaml
 from fairtrial import DesignKind, Study, load_study, validate_study
 from fairtrial.core import Record, plugins
 from fairtrial.core.fields import field_docs, field_types
-from fairtrial.study.model import factors, hypotheses as claims, study
+from fairtrial.study.model import factors, hypotheses as claims, problems, study
 from fairtrial.study.report import outcome_reader
 from fairtrial.study.stats import multiplicity
 from fairtrial.study.stats.multiplicity import is_policy
@@ -19,7 +19,7 @@ from fairtrial.study.stats.named_tests import MISSING_DATA_POLICIES, NAMED_TESTS
 ROOT = Path(__file__).parents[2]
 RECORDS = [
     value
-    for module in (study, factors, claims)
+    for module in (study, factors, claims, problems)
     for value in vars(module).values()
     if isinstance(value, type) and issubclass(value, Record) and value.__module__ == module.__name__
 ]
@@ -32,7 +32,8 @@ def test_every_field_is_documented_in_the_record_and_in_the_guide(record):
     docs = field_docs(record)
     assert set(docs) == set(field_types(record)) or record.__name__ == "Study"
     for name in field_types(record):
-        assert re.search(rf"^\| `{name}` \| .* \| {re.escape(docs[name])} \|$", section, re.M), name
+        key = record._file_keys.get(name, name)
+        assert re.search(rf"^\| `{key}` \| .* \| {re.escape(docs[name])} \|$", section, re.M), name
 
 
 QUICK_START = ROOT / "docs" / "quickstart.md"

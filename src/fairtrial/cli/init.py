@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from fairtrial.cli.compare_arguments import CommandAfterDashes, words_after_dashes
+from fairtrial.cli.init_dataset import draft_study, write_draft
 from fairtrial.cli.output import json_option, print_json
 from fairtrial.cli.problem_commands import unsandboxed_option
 from fairtrial.cli.target_options import draft_problem, record_option, show_draft
@@ -40,6 +41,12 @@ STUDY, MODULE = "study.yaml", "study_agents"
     help=f"Start from a ready-made study instead: {', '.join(sorted(RECIPES))}.",
 )
 @click.option(
+    "--from",
+    "source",
+    metavar="DATA",
+    help="Draft a study of a dataset: a CSV, JSONL or Parquet file, a folder, hf:NAME.",
+)
+@click.option(
     "--problem",
     "target",
     metavar="TARGET",
@@ -58,6 +65,7 @@ STUDY, MODULE = "study.yaml", "study_agents"
 def command(
     path: Path,
     recipe: str | None,
+    source: str | None,
     target: str | None,
     output: Path | None,
     records: bool,
@@ -68,12 +76,18 @@ def command(
     """Write a commented starter study to FILE (default: study.yaml), with an agent for it.
 
     The agent is written to a module next to it (study_agents.py), unless that exists. A recipe is
-    written without agents: those are yours to write.
+    written without agents: those are yours to write. With --from the rows of a dataset are the
+    problems, and a language model is the agent; what was guessed about the columns is printed.
 
     With --problem TARGET, a problem for a function is drafted instead: its tests are found, its
     calls recorded, and a commented problem file is written with an input maker and the recorded
     calls. `fairtrial optimize TARGET` uses the same files.
     """
+    ways = {"--recipe": recipe, "--from": source, "--problem": target}
+    given = [name for name, value in ways.items() if value is not None]
+    if len(given) > 1:
+        message = f"{' and '.join(given)} are different ways to start"
+        raise StudyError(Mistake((), message, "give one of them"))
     if target is not None:
         _write_problem(target, output, records, unsandboxed, force, as_json)
         return
@@ -81,6 +95,9 @@ def command(
         message = "--output, --record and words after `--` are for --problem"
         raise StudyError(Mistake((), message, "leave them out"))
     _check_path(path, recipe, force)
+    if source is not None:
+        _draft(source, path, as_json=as_json)
+        return
     agents = None
     if recipe is not None:
         format = "json" if path.suffix == ".json" else "yaml"
@@ -120,6 +137,21 @@ def _write_problem(
         return
     show_draft(draft)
     click.echo(f"next:    fairtrial optimize {shlex.quote(str(draft.problem))}")
+
+
+def _draft(source: str, path: Path, *, as_json: bool) -> None:
+    """Write a study of a dataset, and say what was guessed."""
+    draft = draft_study(source, path)
+    write_draft(draft, path)
+    if as_json:
+        print_json({"ok": True, "written": str(path), "guesses": list(draft.guesses)})
+        return
+    shown = shlex.quote(str(path))
+    click.echo(f"wrote {path}, with these guesses:")
+    for guess in draft.guesses:
+        click.echo(f"  {guess}")
+    click.echo(f"next:    set base_url and model of the agent in {path}, then")
+    click.echo(f"         fairtrial plan {shown}\n         fairtrial run {shown} --limit 10")
 
 
 def _check_path(path: Path, recipe: str | None, force: bool) -> None:

@@ -217,12 +217,11 @@ def test_a_command_judges_by_its_exit_code_or_by_what_it_prints(tmp_path):
     script = "import json,sys; case=json.load(open('case.json')); answer=sys.stdin.read()\n"
     by_code = script + "sys.exit(0 if answer == str(case['reference']) else 1)"
     by_text = script + "print('log'); print(json.dumps({'size': len(answer)}))"
-    for number, (code, answer, expected) in enumerate(
-        [
-            (by_code, "42", {"command": 1}),
-            (by_code, "4", {"command": 0}),
-            (by_text, "four", {"command_size": 4}),
-        ]
-    ):
+    cases = [
+        (by_code, "42", {"command": 1}),
+        (by_code, "4", {"command": 0}),
+        (by_text, "four", {"command_size": 4}),
+    ]
+    for number, (code, answer, expected) in enumerate(cases):
         evaluator = use("command", command=["{python}", "-c", code], sandbox="plain")
         assert scores(tmp_path / str(number), evaluator, answer) == expected

@@ -22,6 +22,7 @@ from fairtrial.study.model.factors import (
     Level,
 )
 from fairtrial.study.model.hypotheses import (
+    OVER_REPLICATES,
     AnalysisPlan,
     Contrast,
     Hypothesis,
@@ -81,6 +82,7 @@ _RULES: dict[type[Any], dict[str, json_schema.Schema]] = {
         "sd": _ABOVE_ZERO,
         "icc": {"minimum": 0, "exclusiveMaximum": 1},
         "slope_sd": _FROM_ZERO,
+        "over_replicates": {"pattern": rf"^(|{OVER_REPLICATES})$"},
     },
     AnalysisPlan: {
         "analysis_plan_id": _NOT_BLANK,

@@ -12,6 +12,7 @@ from fairtrial.core import Mistake, StudyError, build_record, describe_value, do
 from fairtrial.study.design.expression_warnings import find_expression_warnings
 from fairtrial.study.model.study import Study
 from fairtrial.study.validation import (
+    find_row_warnings,
     find_study_mistakes,
     find_unbound_names,
     find_uncorrected_claims,
@@ -119,6 +120,7 @@ def _load(path: str | os.PathLike[str], format: str | None, *, validate: bool) -
             *find_unused_settings(study),
             *find_unknown_terms(study),
             *find_uncorrected_claims(study),
+            *(find_row_warnings(study) if validate else ()),
         ]
     )
     unbound = document.locate(list(find_unbound_names(study)))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar, Literal
 
-from fairtrial.core import FieldPath, Mistake, Record
+from fairtrial.core import FieldPath, Mistake, Record, fields
 
 
 class HypothesisKind(StrEnum):
@@ -34,6 +35,7 @@ class HypothesisDirection(StrEnum):
 # that read the tables may support them.
 SOURCE_TABLES = ("runs", "evaluations", "events", "conditions")
 AGGREGATIONS = ("mean", "median", "sum", "min", "max", "first", "last", "count")
+OVER_REPLICATES = r"mean|(pass@|pass\^|worst@)[1-9]\d{0,5}"
 COMPARISON_POLICIES = ("none", "holm", "bonferroni", "bh")
 
 
@@ -165,6 +167,9 @@ class OutcomeSpec(Record):
     icc: the share of its variance that lies between problems, if known; used for power
     slope_sd: the standard deviation of the effect between problems, in the units of the minimum
         effect, if known; used for power
+    over_replicates: makes one value of the replicates of a problem, which is then the unit of
+        tests: `pass@3` (at least one of 3 runs passes), `pass^3` (all of 3 pass), `worst@3`
+        (the lowest of 3), or `mean`; without it each run has its own value
     """
 
     name: str
@@ -179,6 +184,7 @@ class OutcomeSpec(Record):
     sd: float | None = None
     icc: float | None = None
     slope_sd: float | None = None
+    over_replicates: str = field(default="", metadata=fields.ONLY_IF_SET)
 
     def _derive(self) -> None:
         if not self.column:
@@ -192,6 +198,14 @@ class OutcomeSpec(Record):
             yield Mistake(("icc",), f"must be 0 or more and below 1, got {self.icc:g}")
         if self.slope_sd is not None and self.slope_sd < 0:
             yield Mistake(("slope_sd",), f"must be 0 or more, got {self.slope_sd:g}")
+        if self.over_replicates and not re.fullmatch(OVER_REPLICATES, self.over_replicates):
+            message = f"expected mean, pass@3, pass^3 or worst@3, got '{self.over_replicates}'"
+            yield Mistake(("over_replicates",), message, "the number is that of the runs taken")
+
+    @property
+    def needed_replicates(self) -> int:
+        """How many replicates `over_replicates` takes together."""
+        return int(re.sub(r"\D", "", self.over_replicates) or 1)
 
 
 @dataclass(frozen=True, slots=True)

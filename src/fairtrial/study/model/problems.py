@@ -139,6 +139,8 @@ class Dataset(Record, Mapping[str, ProblemBinding]):
     options: keyword arguments for the function; `pattern` for a folder; for a Hugging Face dataset
         `split`, `name`, `revision` and other arguments of `load_dataset`
     resources: what each run on one of these problems needs of the machine
+    rows: the rows themselves, if they were given in Python
+    folder: the folder that paths are relative to; that of a study's file is set when it is read
     """
 
     source: Any

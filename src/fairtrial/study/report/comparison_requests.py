@@ -7,7 +7,7 @@ the comparisons whose power `fairtrial plan` computed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fairtrial.study.hypotheses.comparisons import plan_comparisons
 from fairtrial.study.hypotheses.planned_comparison import PlannedComparison
@@ -102,7 +102,10 @@ def request_tests(
         for comparison in comparisons:
             reason = plan_reason or _find_reason(hypothesis, comparison)
             outcome = outcomes.get(name, OutcomeSpec(name))
-            yield TestRequest(table, plan, hypothesis, outcome, comparison, reason)
+            rows = table.over_replicates(outcome)
+            if rows is not table:
+                outcome = replace(outcome, expected_type="float")  # shares of passed runs
+            yield TestRequest(rows, plan, hypothesis, outcome, comparison, reason)
 
 
 def _narrow(

@@ -13,6 +13,7 @@ from fairtrial.study.model.study import Study
 from fairtrial.study.power.hypothesis_power import ALPHA
 from fairtrial.study.report.codebook import codebook_text
 from fairtrial.study.report.deviations import deviation_lines
+from fairtrial.study.report.flaky_problems import flaky_text
 from fairtrial.study.report.flow import trace_study
 from fairtrial.study.report.hypothesis_sections import render_tests
 from fairtrial.study.report.hypothesis_testing import judge_table
@@ -58,6 +59,10 @@ def full_report(
         parts += ["## Tests", VERDICT_GUIDE, render_tests(tests)]
     if sensitivity := render_sensitivity(compare_analyses(data, tests)):
         parts.append(sensitivity)
+    if flaky := flaky_text(data):
+        parts += ["## Flaky problems", flaky]
+    if agreement := data.agreement.text():
+        parts += ["## Judges and people", agreement]
     if looks := looks_text(data):
         parts += ["## Interim looks", looks]
     parts += [methods_text(study, conditions)]

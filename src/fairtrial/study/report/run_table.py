@@ -31,7 +31,9 @@ from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.hypotheses import OutcomeSpec
 from fairtrial.study.model.runs import RunResult, RunStatus
 from fairtrial.study.model.study import Study
+from fairtrial.study.report.judge_agreement import JudgeAgreement
 from fairtrial.study.report.outcome_reader import OutcomeReader
+from fairtrial.study.report.replicate_values import combine
 from fairtrial.study.report.run_history import RunHistory, read_history, record_for
 from fairtrial.study.report.subject_order import OrderCheck, SubjectOrder
 from fairtrial.study.tables.primary_outcome import PRIMARY
@@ -136,6 +138,7 @@ class RunTable:
     look_tables: the runs that each of those looks saw which were the last for some claim
     notes: readers of extensions that add notes to the report
     broken: the broken runs
+    agreement: scores of judges beside those of people
     order: when the subjects of repeated measures had their treatments
     """
 
@@ -170,6 +173,7 @@ class RunTable:
         self.notes = [extension.report_notes() for extension in extensions()]
         self.broken: list[RunCell] = []
         self.order = SubjectOrder(study)
+        self.agreement = JudgeAgreement()
 
     def add(self, result: RunResult) -> None:
         """Add one result."""
@@ -190,6 +194,7 @@ class RunTable:
             self.totals.without_condition += 1
             return
         has_failed = result.status is RunStatus.FAILED
+        self.agreement.add(result)
         cell = (index, spec.agent_spec_ref, spec.problem_spec_ref, spec.replicate)
         self._add_cell(cell, result.host)
         self._failed.append(has_failed)
@@ -261,6 +266,52 @@ class RunTable:
             table._values[name][row] = value
             table._failed[row] = False
         return table
+
+    def over_replicates(self, outcome: OutcomeSpec) -> RunTable:
+        """Return a table with one row for the replicates of each agent on each problem.
+
+        An outcome without a rule for its replicates gets the table itself. Of other outcomes a row
+        has the mean. Failed runs count as the outcome's policy says.
+        """
+        if not outcome.over_replicates:
+            return self
+        base, counts = self.planned_cells
+        table = self._copy()
+        table._columns = {name: array("q") for name in self._columns}
+        table._values = {name: array("d") for name in self._values}
+        table._failed, table._latency = array("b"), array("d")
+        for cell, rows in self.cells_with_rows().items():
+            table._add_cell((*cell, 1))
+            for name, values in self._values.items():
+                is_own = name == outcome.name
+                zero = is_own and outcome.missing_data_policy == "zero"
+                known = [
+                    0.0 if self._failed[row] else values[row]
+                    for row in rows
+                    if zero or values[row] == values[row]
+                ]
+                rule = outcome.over_replicates if is_own else "mean"
+                table._values[name].append(combine(rule, known))
+            own = table._values[outcome.name][-1]
+            table._failed.append(own != own and all(self._failed[row] for row in rows))
+            table._latency.append(sum(self._latency[row] for row in rows))
+        done = self.cells_with_rows().keys()
+        lost = dict.fromkeys(cell[:3] for cell in self.broken)
+        table.broken = [(*cell, 1) for cell in lost if cell not in done]
+        broken = Counter({str(RunStatus.BROKEN): len(table.broken)})
+        table.totals = replace(self.totals, planned=len(base), statuses=broken)
+        table._left_out = 0
+        vars(table)["planned_cells"] = base, counts * 0 + 1
+        return table
+
+    def cells_with_rows(self) -> dict[tuple[int, str | None, str | None], list[int]]:
+        """Return the rows of each agent on each problem under each condition."""
+        agents, problems = list(self.agents), list(self.problems)
+        columns = (self._columns[name] for name in ("condition", "agent", "problem"))
+        cells: dict[tuple[int, str | None, str | None], list[int]] = {}
+        for row, (condition, agent, problem) in enumerate(zip(*columns, strict=True)):
+            cells.setdefault((condition, agents[agent], problems[problem]), []).append(row)
+        return cells
 
     def remarks(self) -> list[str]:
         """Return the remarks of extensions on how far the tests can be trusted."""

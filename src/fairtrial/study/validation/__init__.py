@@ -8,6 +8,7 @@ from fairtrial.study.validation.study_rules import (
 )
 from fairtrial.study.validation.used_names import find_unbound_names
 from fairtrial.study.validation.warnings import (
+    find_row_warnings,
     find_uncorrected_claims,
     find_unknown_terms,
     find_unused_settings,
@@ -16,6 +17,7 @@ from fairtrial.study.validation.warnings import (
 __all__ = [
     "RESERVED_COLUMNS",
     "concerns_plan",
+    "find_row_warnings",
     "find_study_mistakes",
     "find_unbound_names",
     "find_uncorrected_claims",

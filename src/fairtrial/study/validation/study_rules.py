@@ -73,6 +73,7 @@ def find_study_mistakes(
     """
     checks: list[Callable[[Study], Iterable[Mistake]]] = [
         _find_dataset_mistakes,
+        _find_replicate_mistakes,
         _find_name_clashes,
         find_dangling_references,
         find_dependency_mistakes,
@@ -91,6 +92,16 @@ def concerns_plan(mistake: Mistake) -> bool:
     """Return whether conditions or the number of runs may depend on the field with a mistake."""
     # A mistake without a path is a missing study_id or title.
     return bool(mistake.path) and mistake.path[0] not in _FIELDS_OUTSIDE_PLAN
+
+
+def _find_replicate_mistakes(study: Study) -> Iterator[Mistake]:
+    replicates = count_replicates(study)
+    for index, outcome in enumerate(study.outcomes):
+        if outcome.needed_replicates > replicates:
+            message = f"{outcome.over_replicates} takes {outcome.needed_replicates} replicates"
+            hint = "raise run_budget.replicates"
+            path = ("outcomes", index, "over_replicates")
+            yield Mistake(path, f"{message}; the study has {replicates}", hint)
 
 
 def _find_dataset_mistakes(study: Study) -> Iterator[Mistake]:

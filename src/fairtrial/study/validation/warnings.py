@@ -118,3 +118,9 @@ def find_unused_settings(study: Study) -> Iterator[Mistake]:
 
 def _warn_of_term(path: FieldPath, term: str, known: Sequence[str]) -> Mistake:
     return Mistake(path, _UNKNOWN_TERM.format(term), did_you_mean(term, known))
+
+
+def find_row_warnings(study: Study) -> Iterator[Mistake]:
+    """Yield a warning for each remarkable thing about the rows of a dataset, such as copies."""
+    for text in study.dataset.table.warnings if study.dataset is not None else ():
+        yield Mistake(("problems",), text)

@@ -1,0 +1,83 @@
+"""The first study of a newcomer: from a CSV file, without Python."""
+
+import json
+import re
+
+import yaml
+from llm_kit import says, serving
+
+CSV = "No,Question,Answer,Topic\n" + "".join(
+    f"{n},What is {n} + {n}?,{2 * n},{'ab'[n % 2]}\n" for n in range(1, 9)
+)
+
+
+def answers(handler, seen, server):
+    """A model that only gets it right when it thinks step by step."""
+    prompt = seen.body["messages"][-1]["content"]
+    number = int(re.search(r"What is (\d+)", prompt)[1])
+    says(f"Answer: {2 * number}" if "step by step" in prompt else "17")(handler, seen, server)
+
+
+def test_a_csv_file_becomes_a_study_that_runs_and_is_reported(run, tmp_path):
+    (tmp_path / "tasks.csv").write_text(CSV)
+    code, out, _ = run("init", "--from", "tasks.csv")
+    assert code == 0
+    for guess in (
+        "id: no column found; named by their content",
+        "brief: {Question} (what agents are asked)",
+        "reference: Answer",
+        "family: Topic",
+        "evaluator: numeric",
+    ):
+        assert guess in out
+    assert run("check", "study.yaml")[0] == 0
+    with serving(otherwise=answers) as server:
+        text = (tmp_path / "study.yaml").read_text("utf-8")
+        text = text.replace("http://127.0.0.1:11434/v1", server.base_url)
+        (tmp_path / "study.yaml").write_text(text)
+        code, out, err = run("run", "study.yaml")
+        assert (code, "16 of 16 runs done: 16 success" in out) == (0, True), err
+    code, out, _ = run("report", "artifacts/study")
+    assert "**supported**" in out
+    assert "n = 8 problems" in out
+
+
+def test_guesses_fit_what_columns_hold(run, tmp_path):
+    (tmp_path / "steps.jsonl").write_text(
+        json.dumps({"question": "q", "answer": "1 + 1 = 2\n#### 2", "task_id": 1}) + "\n"
+    )
+    (tmp_path / "code.json").write_text(json.dumps([{"prompt": "p", "test": "assert 1", "id": 1}]))
+    (tmp_path / "words.csv").write_text("text,label\nlong text here,Paris\n")
+    found = {}
+    for name in ("steps.jsonl", "code.json", "words.csv"):
+        code, out, _ = run("init", f"{name}.yaml", "--from", name, "--json")
+        assert code == 0, out
+        found[name] = yaml.safe_load((tmp_path / f"{name}.yaml").read_text("utf-8"))["problems"]
+    assert found["steps.jsonl"]["id"] == "task_id"
+    assert found["steps.jsonl"]["evaluator"]["options"] == {"extract_reference": "#### (.+)"}
+    assert found["code.json"]["evaluator"]["options"] == {"tests_column": "test"}
+    assert found["words.csv"]["brief"] == "{text}"
+    assert found["words.csv"]["evaluator"]["use"] == "exact"
+
+
+def test_a_draft_needs_a_dataset_and_replaces_nothing(run, tmp_path):
+    code, _, err = run("init", "--from", "tasks.csv")
+    assert code == 2
+    assert "there is no file" in err
+    assert not (tmp_path / "study.yaml").exists()
+    (tmp_path / "tasks.csv").write_text(CSV)
+    (tmp_path / "study.yaml").write_text("mine")
+    code, _, err = run("init", "--from", "tasks.csv")
+    assert code == 2
+    assert "--force" in err
+    code, _, err = run("init", "x.yaml", "--from", "tasks.csv", "--recipe", "prompt-framing")
+    assert code == 2
+    assert "two ways to start" in err
+
+
+def test_copies_of_rows_are_told_by_check(run, tmp_path):
+    (tmp_path / "tasks.csv").write_text(CSV + CSV.splitlines()[1] + "\n")
+    (tmp_path / "study.yaml").write_text("study_id: s\ntitle: t\nproblems: tasks.csv\n")
+    code, _, err = run("check", "study.yaml")
+    assert code == 0
+    assert "study.yaml:3: problems: 1 row is a copy of another" in err
