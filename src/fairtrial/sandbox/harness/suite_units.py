@@ -66,15 +66,15 @@ def find_kinds(source: str) -> set[str]:
     except (SyntaxError, ValueError):
         return kinds
     for node in ast.walk(tree):
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            continue
-        named = [argument.arg for argument in [*node.args.args, *node.args.kwonlyargs]]
-        marks = (ast.dump(decorator) for decorator in node.decorator_list)
-        is_marked = node.name.startswith("test") and any("'benchmark'" in mark for mark in marks)
-        if is_marked or ("benchmark" in named and not node.name.startswith("_")):
-            kinds.add("pytest")
-        elif TIMED.fullmatch(node.name) or PEAK.fullmatch(node.name):
-            kinds.add("asv")
+        if isinstance(node, ast.Attribute) and node.attr == "benchmark":
+            if isinstance(node.value, ast.Attribute) and node.value.attr == "mark":
+                kinds.add("pytest")
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            named = [argument.arg for argument in [*node.args.args, *node.args.kwonlyargs]]
+            if "benchmark" in named and not node.name.startswith("_"):
+                kinds.add("pytest")
+            elif TIMED.fullmatch(node.name) or PEAK.fullmatch(node.name):
+                kinds.add("asv")
     return kinds
 
 
