@@ -72,7 +72,7 @@ def test_a_draft_needs_a_dataset_and_replaces_nothing(run, tmp_path):
     assert "--force" in err
     code, _, err = run("init", "x.yaml", "--from", "tasks.csv", "--recipe", "prompt-framing")
     assert code == 2
-    assert "two ways to start" in err
+    assert "different ways to start" in err
 
 
 def test_copies_of_rows_are_told_by_check(run, tmp_path):

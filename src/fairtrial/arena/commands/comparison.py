@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fairtrial.arena.commands.options import CommandOptions
-from fairtrial.arena.commands.places import Here, Place, open_copies
+from fairtrial.arena.commands.places import CommandPlace, Here, open_copies
 from fairtrial.arena.commands.timer import CommandTimer, Run, TimedCommand
 from fairtrial.arena.comparison import Comparison
 from fairtrial.arena.model.judgements import Judgement
@@ -100,7 +100,7 @@ async def compare_revisions(
             before, after = (_judge(name) for name in names)
             notes = (*copies.notes, SAME_FILES)
             return Comparison(line, before, after, None, notes, is_of_commands=True)
-        places: tuple[Place, Place] = (copies.first, copies.second)
+        places: tuple[CommandPlace, CommandPlace] = (copies.first, copies.second)
         one, two = (TimedCommand(p.name, words, p, options.preparing()) for p in places)
         return await _compare(one, two, line, options, options.alpha, settings, copies.notes)
 

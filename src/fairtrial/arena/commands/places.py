@@ -36,7 +36,7 @@ LIMITS = Limits(memory_mb=1 << 20, processes=4096, file_mb=1 << 20)
 """The commands are the user's own: limits only keep a mistake from taking the machine down."""
 
 
-class Place(Protocol):
+class CommandPlace(Protocol):
     """Where one of two commands runs."""
 
     @property

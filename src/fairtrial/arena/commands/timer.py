@@ -15,7 +15,7 @@ from statistics import median
 from typing import Any
 
 from fairtrial.arena.checks.exit_text import in_one_line, name_signal
-from fairtrial.arena.commands.places import Place
+from fairtrial.arena.commands.places import CommandPlace
 from fairtrial.arena.model.candidates import Changes
 from fairtrial.arena.model.timings import Arm, Pair, Sample, Session
 from fairtrial.arena.model.verdicts import Failure, Reason, Rejection
@@ -50,7 +50,7 @@ class TimedCommand:
 
     name: str
     argv: tuple[str, ...]
-    place: Place
+    place: CommandPlace
     prepare: tuple[str, ...] | None = None
 
     @property
@@ -184,7 +184,10 @@ class CommandTimer:
         return batch
 
     async def _with_runners(self, work: Any) -> WorkResult[Any]:
-        places: dict[Arm, Place] = {"base": self.base.place, "candidate": self.candidate.place}
+        places: dict[Arm, CommandPlace] = {
+            "base": self.base.place,
+            "candidate": self.candidate.place,
+        }
         return await run_workers(places, _start_runner, work)
 
     def _run_session(
@@ -260,5 +263,5 @@ class CommandTimer:
         return Rejection(Reason.CRASH, message, (Failure("command", name, why),))
 
 
-def _start_runner(place: Place, channel: int) -> Command:
+def _start_runner(place: CommandPlace, channel: int) -> Command:
     return place.command(channel, LONGEST_S)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fairtrial.arena.model.figures import percent_text
-
-if TYPE_CHECKING:
-    from fairtrial.arena.model.timings import Pair
 
 TIME, PEAK_MEMORY = "time", "peak_memory"
 """What a benchmark can measure."""
@@ -32,7 +29,7 @@ class MemoryResult:
     growth: the candidate's peak as a multiple of the base's: above 1 if it needs more
     low, high: the bounds of its interval, valid at whichever session timing stops
     confidence: the coverage of the interval, as a share
-    peak_mb: the peaks of base and candidate: medians over the sessions
+    base_mb, candidate_mb: the peaks: medians over the sessions
     """
 
     verdict: MemoryVerdict
@@ -40,7 +37,8 @@ class MemoryResult:
     low: float
     high: float
     confidence: float
-    peak_mb: Pair
+    base_mb: float
+    candidate_mb: float
 
     def text(self) -> str:
         """Format like `peak memory: smaller, 0.80 times the base's [0.79, 0.81] (4 MB, ...)`."""
@@ -51,7 +49,7 @@ class MemoryResult:
             most = max(self.high - 1, 1 - self.low)
             word += f" (a difference is below {percent_text(most)})" if most else " (the same)"
         ratio = f"{figures[0]} times the base's [{figures[1]}, {figures[2]}]"
-        peaks = f"{megabytes(self.peak_mb.candidate)}, the base {megabytes(self.peak_mb.base)}"
+        peaks = f"{megabytes(self.candidate_mb)}, the base {megabytes(self.base_mb)}"
         return f"peak memory: {word}, {ratio} ({peaks})"
 
     def as_dict(self) -> dict[str, Any]:
@@ -61,7 +59,7 @@ class MemoryResult:
             "growth": self.growth,
             "interval": [self.low, self.high],
             "confidence": self.confidence,
-            "peak_mb": asdict(self.peak_mb),
+            "peak_mb": {"base": self.base_mb, "candidate": self.candidate_mb},
         }
 
 

@@ -43,7 +43,8 @@ def judge_memory(
         low=math.exp(look.low),
         high=math.exp(look.high),
         confidence=1 - alpha,
-        peak_mb=Pair(median(pair.base for pair in pairs), median(pair.candidate for pair in pairs)),
+        base_mb=median(pair.base for pair in pairs),
+        candidate_mb=median(pair.candidate for pair in pairs),
     )
 
 

@@ -39,7 +39,7 @@ class SkippedError(UnitError):
     """Its setup says that these parameters are to be skipped."""
 
 
-class Subject:
+class TimedCall:
     """What is timed.
 
     call: called without arguments unless `refresh` returns some
@@ -66,15 +66,15 @@ def find_kinds(source: str) -> set[str]:
     except (SyntaxError, ValueError):
         return kinds
     for node in ast.walk(tree):
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            continue
-        named = [argument.arg for argument in [*node.args.args, *node.args.kwonlyargs]]
-        marks = (ast.dump(decorator) for decorator in node.decorator_list)
-        is_marked = node.name.startswith("test") and any("'benchmark'" in mark for mark in marks)
-        if is_marked or ("benchmark" in named and not node.name.startswith("_")):
-            kinds.add("pytest")
-        elif TIMED.fullmatch(node.name) or PEAK.fullmatch(node.name):
-            kinds.add("asv")
+        if isinstance(node, ast.Attribute) and node.attr == "benchmark":
+            if isinstance(node.value, ast.Attribute) and node.value.attr == "mark":
+                kinds.add("pytest")
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            named = [argument.arg for argument in [*node.args.args, *node.args.kwonlyargs]]
+            if "benchmark" in named and not node.name.startswith("_"):
+                kinds.add("pytest")
+            elif TIMED.fullmatch(node.name) or PEAK.fullmatch(node.name):
+                kinds.add("asv")
     return kinds
 
 
@@ -159,7 +159,7 @@ def list_asv(path: str) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]:
     return units, left_out
 
 
-def open_asv(unit: dict[str, Any]) -> Subject:
+def open_asv(unit: dict[str, Any]) -> TimedCall:
     """Set up a unit of asv, and return what is timed.
 
     Raises `SkippedError` if its setup says so.
@@ -200,7 +200,7 @@ def open_asv(unit: dict[str, Any]) -> Subject:
         ) from None
     call = functools.partial(bound, *arguments) if arguments else bound
     is_limited = isinstance(number, int) and number > 0 and bool(setups)
-    return Subject(call, refresh if is_limited else None, number if is_limited else None)
+    return TimedCall(call, refresh if is_limited else None, number if is_limited else None)
 
 
 def _functions(module: types.ModuleType) -> Iterator[tuple[str, Any]]:
@@ -260,7 +260,7 @@ def run_pytest(arguments: list[str]) -> None:
     )
 
 
-def open_pytest(unit: dict[str, Any], serve: Callable[[Subject], Any]) -> None:
+def open_pytest(unit: dict[str, Any], serve: Callable[[TimedCall], Any]) -> None:
     """Run a test until it calls its `benchmark` fixture, and hand over what it is called with.
 
     serve: called with what is timed; doesn't return
@@ -269,7 +269,7 @@ def open_pytest(unit: dict[str, Any], serve: Callable[[Subject], Any]) -> None:
     """
     import fairtrial_benchmark as plugin  # type: ignore[import-not-found]
 
-    plugin.state.serve = lambda call, refresh, most: serve(Subject(call, refresh, most))
+    plugin.state.serve = lambda call, refresh, most: serve(TimedCall(call, refresh, most))
     run_pytest([f"{unit['file']}::{unit['name']}"])
     why = plugin.state.failure or "it ended without calling its benchmark fixture"
     raise UnitError(why)

@@ -48,7 +48,7 @@ class State:
 state = State()
 
 
-class Benchmark:
+class BenchmarkStandIn:
     """The stand-in for pytest-benchmark's fixture."""
 
     def __init__(self, name: str) -> None:
@@ -112,13 +112,13 @@ class Benchmark:
 
 
 @pytest.fixture
-def benchmark(request: Any) -> Benchmark:
+def benchmark(request: Any) -> BenchmarkStandIn:
     """Stand in for pytest-benchmark."""
-    return Benchmark(request.node.name)
+    return BenchmarkStandIn(request.node.name)
 
 
 @pytest.fixture
-def benchmark_weave(benchmark: Benchmark) -> Any:
+def benchmark_weave(benchmark: BenchmarkStandIn) -> Any:
     """Stand in for pytest-benchmark."""
     return benchmark.weave
 
