@@ -13,12 +13,17 @@ study=${1:?usage: sbatch slurm.sh STUDY.yaml OUTPUT}
 output=${2:?usage: sbatch slurm.sh STUDY.yaml OUTPUT}
 
 # A free port, a folder and worker ports of this job's own: other users of the nodes may run Ray, too.
-head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+mapfile -t hosts < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
+head=${hosts[0]}
 on_head=(srun --nodes=1 --ntasks=1 --nodelist="$head" --overlap)
 find_port='import socket; s = socket.socket(); s.bind(("", 0)); print(s.getsockname()[1])'
 find_ip='import ray; print(ray.util.get_node_ip_address())'
 address="$("${on_head[@]}" python -c "$find_ip"):$("${on_head[@]}" python -c "$find_port")"
 folder="/tmp/ray-$SLURM_JOB_ID"
+# A password of the job's own; srun passes it on. Without one, others on the network could use Ray.
+export RAY_AUTH_MODE=token
+RAY_AUTH_TOKEN=$(python -c 'import secrets; print(secrets.token_hex(32))')
+export RAY_AUTH_TOKEN
 shared=(--num-cpus="$SLURM_CPUS_PER_TASK" --min-worker-port=0 --max-worker-port=0
         --dashboard-agent-listen-port=0 --disable-usage-stats --block)
 
@@ -35,7 +40,8 @@ trap stop EXIT
 "${on_head[@]}" ray start --head --port="${address##*:}" --node-ip-address="${address%:*}" \
     --include-dashboard=false --temp-dir="$folder" "${shared[@]}" &
 started+=($!)
-until ray health-check --address "$address" 2>/dev/null; do
+connect='import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 5)'
+until python -c "$connect" "${address%:*}" "${address##*:}" 2>/dev/null; do
     kill -0 "${started[0]}"   # else the head node didn't start
     sleep 1
 done
