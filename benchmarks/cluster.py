@@ -287,7 +287,9 @@ class Trial:
         elif what == "node":
             node = self.nodes.pop(self.rng.randrange(2))
             os.kill(node.all_processes["raylet"][0].process.pid, signal.SIGKILL)
-            self.nodes.append(self.add_node())
+            while len(self.nodes) < 2:
+                with suppress(Exception):  # on a busy machine Ray may not start one in time
+                    self.nodes.append(self.add_node())
         else:
             pids = self.pids(0 if what == "worker" else 1)
             if not pids:
@@ -306,6 +308,7 @@ class Trial:
             if self.driver.poll() is None:
                 self.kill(what)
         while self.driver.wait() != 0:
+            time.sleep(1)
             self.driver = self.start_driver()
 
     def close(self) -> None:

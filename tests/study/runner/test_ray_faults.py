@@ -214,7 +214,7 @@ def test_limit_pause_and_status_are_as_ever(study, tmp_path, nodes, serial_rows,
 def test_the_head_node_dies_and_the_study_goes_on_with_another_cluster(
     study, tmp_path, serial_rows, part, monkeypatch
 ):
-    monkeypatch.setenv("PACE", "0.4")
+    monkeypatch.setenv("PACE", "1.5")
     own = kit.Nodes()
     try:
         driver = kit.start(tmp_path, "run", study, "--address", own.address, "--output", "out")
@@ -225,6 +225,7 @@ def test_the_head_node_dies_and_the_study_goes_on_with_another_cluster(
         assert time.monotonic() - began < 50, "before Ray ends the process"
         assert driver.returncode not in (0, 130)
         if part == "gcs_server":
+            assert driver.returncode == 4, err
             assert "the head node of the cluster" in err
             assert "Traceback" not in err
     finally:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import importlib.util
 import logging
 import os
@@ -57,6 +56,7 @@ class RayCluster:
         self._arguments: tuple[Any, ...] = ()
         self._packages = list(packages)
         self._avoided: list[str] = []
+        self._known: list[dict[str, Any]] = []
         context = ray.get_runtime_context()
         self._head, self._own_node = context.gcs_address, context.get_node_id()
 
@@ -88,36 +88,43 @@ class RayCluster:
     def close(self) -> None:
         """Leave the cluster, unless this process had joined it before; end it if it is our own."""
         self._arguments = ()
-        if self._is_own and not self.is_abandoned:
+        if self._is_own:
             self._ray.shutdown()
 
     def abandon(self) -> None:
-        """Make no more calls: without its head, Ray would wait for a minute and end the process."""
+        """Make no more calls about actors: without its head, Ray would wait for a minute."""
         self.is_abandoned = True
-        worker: Any = getattr(getattr(self._ray, "_private", None), "worker", None)
-        atexit.unregister(getattr(worker, "shutdown", self._ray.shutdown))
 
     def find_loss(self) -> str | None:
         """Return what of the cluster is out of reach that this process can't do without, or None.
 
         That is the head node, and the Ray node of this machine.
         """
+        if not self._answers():
+            return f"the head node of the cluster, {self._head}, doesn't answer"
+        alive = {node["NodeID"] for node in self._living()}
+        return None if self._own_node in alive else "the Ray node of this machine is gone"
+
+    def _answers(self) -> bool:
+        """Return whether the head node can be reached; else Ray's calls would wait for a minute."""
         host, _, port = self._head.rpartition(":")
         try:
             socket.create_connection((host.strip("[]"), int(port)), CONNECT_S).close()
         except (OSError, ValueError):
-            return f"the head node of the cluster, {self._head}, doesn't answer"
-        try:
-            alive = {node["NodeID"] for node in self._ray.nodes() if node["Alive"]}
-        except self.errors:
-            return "the cluster doesn't say which nodes it has"
-        return None if self._own_node in alive else "the Ray node of this machine is gone"
+            return False
+        return True
+
+    def _living(self) -> list[dict[str, Any]]:
+        """Return the living nodes as Ray describes them; the last known ones without its head."""
+        if self._answers():
+            with suppress(self.errors):
+                self._known = [node for node in self._ray.nodes() if node["Alive"]]
+        return self._known
 
     def avoid(self, node_id: str) -> bool:
         """Start no more workers on a node; returns whether there is another."""
         self._avoided.append(node_id)
-        alive = [node for node in self._ray.nodes() if node["Alive"]]
-        usable = [node for node in alive if node["NodeID"] not in self._avoided]
+        usable = [node for node in self._living() if node["NodeID"] not in self._avoided]
         return any(node["Resources"].get("CPU") for node in usable)
 
     def load(
@@ -166,8 +173,8 @@ class RayCluster:
         """Return what each living node has that isn't avoided, by name of the resource."""
         return [
             _read_totals(node["Resources"])
-            for node in self._ray.nodes()
-            if node["Alive"] and node["NodeID"] not in self._avoided
+            for node in self._living()
+            if node["NodeID"] not in self._avoided
         ]
 
     def wait(self, answers: Sequence[Any], wait_s: float, count: int) -> list[Any]:
