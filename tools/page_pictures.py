@@ -3,7 +3,8 @@
     python tools/page_pictures.py [NAME ...]       default: all
 
 Runs the examples in a temporary folder: the study examples/search.yaml, half of it again, and for
-the picture of candidates an optimization of examples/tidy by recorded answers. Needs chromium-headless-shell and Pillow.
+the picture of candidates an optimization of examples/tidy by recorded answers. Needs
+chromium-headless-shell and Pillow.
 """
 
 from __future__ import annotations
