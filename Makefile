@@ -52,6 +52,7 @@ demo: $(VENV)/.ready
 	@echo "  3. artifacts/tidy-study/report.md          do repairs help, do combinations? (candidates.csv beside it)"
 	@echo "Each folder has a page for the browser, report.html: a double click opens it, or on Linux"
 	@echo "  xdg-open artifacts/tidy-replayed/report.html"
+	@echo "All of them in a list, also while they run: $(BIN)/fairtrial view artifacts"
 
 test: lint types check
 

@@ -156,7 +156,7 @@ def test_words_that_analysis_knows_are_those_it_works_with():
 
 def test_the_demo_runs_a_study_and_ends_with_where_the_results_are(run, tmp_path, monkeypatch):
     lines = (ROOT / "Makefile").read_text("utf-8").partition("\ndemo:")[2].split("\n\n")[0]
-    commands = [line.split()[1:] for line in lines.splitlines() if "/fairtrial " in line]
+    commands = [line.split()[1:] for line in lines.splitlines() if "\t$(BIN)/fairtrial " in line]
     names = [command[0] for command in commands]
     assert names == ["plan", "run", "report", "optimize", "run", "report", *["report"] * 3]
     assert all(command[-1] == "--html" for command in commands[-3:])

@@ -99,3 +99,19 @@ def test_two_conditions_are_compared_where_they_differ(browser, path):
         compare.get_by_label("only where they differ").check()
         failed = compare.locator("tbody tr", has_text="failed").count()
         assert 0 < failed <= rows
+
+
+@pytest.mark.slow
+def test_ten_megabytes_of_output_are_cut_and_shown(browser, tmp_path):
+    def shout(task):
+        print("\x1b[31m<b>\u202e" * 1_000_000)
+        return {"score": 1.0, "text": "</script>" * 1_000_000}
+
+    path = tmp_path / "page.html"
+    with make_hostile_study(tmp_path / "out", replicates=1, agent=shout, limit=2) as (results):
+        path.write_text(results.to_html(), "utf-8")
+    assert path.stat().st_size < 3_000_000
+    with Visit(browser, path) as page:
+        page.locator("#runs tbody a").first.click()
+        expect(page.locator("dialog")).to_contain_text("characters left out")
+        expect(page.locator("dialog")).to_contain_text("<b><U+202E>")

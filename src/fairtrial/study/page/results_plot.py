@@ -85,7 +85,8 @@ class ResultsPlot:
             ax.plot(dots, heights, "o", color="#2f6fb0", markersize=3, alpha=0.45, linestyle="")
             if group["mean"] is not None:
                 ax.plot([group["mean"]] * 2, [index - 0.38, index + 0.38], color="black", lw=2)
-        _label_rows(ax, [self._name_group(group) for group in groups])
+        has_agents = len({group["condition"] for group in groups}) < len(groups)
+        _label_rows(ax, [self._name_group(group, has_agents) for group in groups])
         _say(ax.set_xlabel(f"{name} (lines: means)"))
         return ax
 
@@ -121,10 +122,11 @@ class ResultsPlot:
         ax.set_ylabel("runs")
         return ax
 
-    def _name_group(self, group: Mapping[str, Any]) -> str:
+    def _name_group(self, group: Mapping[str, Any], has_agents: bool) -> str:
+        """Return the label of a condition, with the agent if conditions have several."""
         conditions, agents = self._data["conditions"], self._data["runs"]["agents"]
         label = str(conditions[group["condition"]]["label"]) if conditions else ""
-        return f"{label} · {agents[group['agent']]}" if len(agents) > 1 else label
+        return f"{label} · {agents[group['agent']]}" if has_agents else label
 
     def draw_all(self) -> dict[str, Callable[[], Axes]]:
         """Return a function for each figure that these results have, by file name."""

@@ -3,7 +3,8 @@
 let data = null;
 
 function sections() {
-  const list = [["verdicts", "Verdicts", data.hidden ? [live.hiddenNotice(data)] : verdictSection(data)]];
+  const describes = data.hidden && !data.live.state.has_claims;
+  const list = [["verdicts", describes ? "Outcomes" : "Verdicts", data.hidden ? [live.hiddenNotice(data)] : verdictSection(data)]];
   const add = (id, title, content) => {
     if (content && content.flat(Infinity).some(Boolean)) list.push([id, title, content]);
   };
