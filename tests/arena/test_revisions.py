@@ -181,7 +181,12 @@ async def test_a_snapshot_of_a_revision_has_its_files_and_no_others(top, tmp_pat
     before = fingerprint(top)
     home = tmp_path / "home"
     home.mkdir()
-    snapshot = await take_snapshot(top, home, revision="faster", kept={name: top / name for name in ("untracked.txt", "no.txt")})
+    snapshot = await take_snapshot(
+        top,
+        home,
+        revision="faster",
+        kept={name: top / name for name in ("untracked.txt", "no.txt")},
+    )
     files = read_tree(snapshot.repo, snapshot.tree)
     assert files.pop(b"untracked.txt") == (0o100644, b"x")
     assert files == read_tree(top, "faster")
