@@ -15,7 +15,7 @@ from fairtrial.arena.model.figures import seconds_text
 from fairtrial.arena.targets.growth import Growth
 from fairtrial.arena.targets.lookup import Target
 from fairtrial.arena.targets.recording import RecordedRun, Recording
-from fairtrial.arena.targets.replay import Sample
+from fairtrial.arena.targets.replay import CallSample
 from fairtrial.core import on_one_line
 from fairtrial.sandbox import wire
 
@@ -40,7 +40,7 @@ class Findings:
     target: Target
     runs: Sequence[RecordedRun]
     recording: Recording
-    sample: Sample
+    sample: CallSample
     growth: Growth | None
     checks: Sequence[tuple[tuple[str, ...], str]]
     python: str
@@ -75,7 +75,7 @@ class Findings:
         return sorted(self.sample.left_out.items(), key=lambda item: -item[1])[:5]
 
 
-def write_calls_file(sample: Sample, reference: str) -> str:
+def write_calls_file(sample: CallSample, reference: str) -> str:
     """Return the text of the file of recorded calls."""
     return "[\n{}\n]\n".format(
         ",\n".join(wire.dump_encoded(call.as_dict(reference)) for call in sample.calls)

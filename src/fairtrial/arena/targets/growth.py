@@ -27,7 +27,7 @@ from fairtrial.arena.model.problem import BESIDE, Check
 from fairtrial.arena.resources import ArenaResources
 from fairtrial.arena.stage import Stage
 from fairtrial.arena.targets.lookup import Target
-from fairtrial.arena.targets.replay import Sample
+from fairtrial.arena.targets.replay import CallSample
 from fairtrial.core import StudyError
 from fairtrial.sandbox import Ending, wire
 
@@ -69,7 +69,7 @@ WriteFiles = Callable[[Growth], Mapping[str, str]]
 
 
 async def find_growth(
-    resources: ArenaResources, target: Target, sample: Sample, draft: WriteFiles
+    resources: ArenaResources, target: Target, sample: CallSample, draft: WriteFiles
 ) -> tuple[Growth | None, str]:
     """Return how arguments can be made larger such that the base accepts them.
 
@@ -104,7 +104,7 @@ async def find_hinted(
     return None, why
 
 
-def _list_places(sample: Sample) -> list[tuple[tuple[int | str, ...], bool]]:
+def _list_places(sample: CallSample) -> list[tuple[tuple[int | str, ...], bool]]:
     """Return which arguments may grow: the largest collections together, each alone, or numbers."""
     sizes: dict[int | str, list[int]] = {}
     numbers: Counter[int | str] = Counter()

@@ -69,7 +69,7 @@ class KeptCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class CallSample:
     """The calls that are kept, and why others are not.
 
     calls: the kept calls
@@ -82,7 +82,9 @@ class Sample:
     left_out: Mapping[str, int]
 
 
-async def choose_calls(resources: ArenaResources, function: str, recording: Recording) -> Sample:
+async def choose_calls(
+    resources: ArenaResources, function: str, recording: Recording
+) -> CallSample:
     """Make recorded calls again, twice, in fresh processes; choose a sample of those that agree.
 
     function: `module:function`
@@ -107,7 +109,7 @@ async def choose_calls(resources: ArenaResources, function: str, recording: Reco
             else:
                 kept.append(KeptCall(call.case, outcomes[0], call.key, call.seconds))
     chosen = _choose(kept)
-    return Sample(_weigh(chosen, recording), len(kept), dict(left_out))
+    return CallSample(_weigh(chosen, recording), len(kept), dict(left_out))
 
 
 def _deduplicate(calls: Sequence[RecordedCall]) -> list[RecordedCall]:

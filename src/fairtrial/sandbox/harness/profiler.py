@@ -22,7 +22,7 @@ from typing import Any
 _now = time.perf_counter
 
 
-class Profile:
+class FunctionProfile:
     """The profile of a command, or of many tests one after the other."""
 
     def __init__(self, top: str) -> None:
@@ -74,7 +74,7 @@ class Profile:
         return {"seconds": _now() - self.began, "functions": functions}
 
 
-def run_pytest(profile: Profile, arguments: list[str]) -> int:
+def run_pytest(profile: FunctionProfile, arguments: list[str]) -> int:
     """Run pytest in this process, and profile each test."""
     import pytest
 
@@ -95,7 +95,7 @@ def run_pytest(profile: Profile, arguments: list[str]) -> int:
     return int(pytest.main(arguments, plugins=[ProfiledTests()]))
 
 
-def run_command(profile: Profile, words: list[str]) -> int:
+def run_command(profile: FunctionProfile, words: list[str]) -> int:
     """Do what Python does with these arguments."""
     import runpy
 
@@ -129,7 +129,7 @@ def main() -> int:
     os.set_inheritable(channel, False)
     folder = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [path for path in sys.path if os.path.abspath(path or ".") != folder]
-    profile = Profile(job["top"])
+    profile = FunctionProfile(job["top"])
     try:
         return run_command(profile, job["run"])
     finally:
