@@ -105,9 +105,9 @@ class CallBatch:
 
     def __init__(self, job: dict[str, Any]) -> None:
         self.caps = codec.Caps(*job["caps"])
-        subject = call_worker.load_subject(job)
-        self.function: Callable[..., Any] = subject.function
-        self.view, self.prepare = subject.view, subject.prepare
+        called = call_worker.load_called(job)
+        self.function: Callable[..., Any] = called.function
+        self.view, self.prepare = called.view, called.prepare
         self.inputs: list[bytes] = []
         self.cases: list[Any] = []
         self.before: list[bytes | None] = []
