@@ -97,7 +97,8 @@ class _ObjectPickler(_ArrayPickler):
             facts = self.known[id(kind)] = instances.ClassFacts(kind)
             if not facts.is_simple:
                 raise _NotPlainError
-        return list, ((facts.name, facts.read_content(value), facts.read_state(value)),)
+        parts = (facts.name, facts.read_content(value), facts.read_state(value))
+        return list, (), None, iter(parts)  # items, so that instances may contain themselves
 
 
 class _PlainUnpickler(_pickle.Unpickler):
