@@ -25,6 +25,8 @@ STOP_REASONS = {
     "cancelled": "cancelled",
     "interrupted": "interrupted",
 }
+ENDED_WORDS = {"failure": "first failure", "budget": "budget used up"}
+"""How a session ended, in a word or two, where its key says too little."""
 
 
 def print_outcome(

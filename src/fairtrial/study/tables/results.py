@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from fairtrial.core import LedgerError, Mistake, StudyError, did_you_mean
 from fairtrial.study.extensions import extra_tables
@@ -22,6 +22,9 @@ from fairtrial.study.tables.canonical import (
 )
 from fairtrial.study.tables.rows import RunRows, evaluation_rows, event_rows
 from fairtrial.study.tables.source import add_skipped, done_plan_indices
+
+if TYPE_CHECKING:
+    from fairtrial.study.report.exploration_record import Exploration
 
 NamedRow = dict[str, Any]
 """A row of a table: the cells by column name."""
@@ -163,6 +166,22 @@ class Results(Sequence[RunResult]):
         from fairtrial.study.page import collect_page, render_page
 
         return render_page(collect_page(self))
+
+    def compare(
+        self, *variables: str, outcomes: Sequence[str] | str = (), by: str | None = None
+    ) -> Exploration:
+        """Compare the levels of factors, or agents, whatever the plans declare: exploratory.
+
+        Raises `StudyError` if a name is unknown, or no run has a value of an outcome.
+
+        variables: factors, blocks or options of agents, or `agent_id`
+        outcomes: outcomes, or names of metrics or evaluations; by default the primary outcomes
+        by: also compare within each `problem`, `family` of problems, or level of a variable
+        """
+        from fairtrial.study.report.exploration import explore
+
+        names = [outcomes] if isinstance(outcomes, str) else list(outcomes)
+        return explore(self.study, self.conditions, iter(self), variables, outcomes=names, by=by)
 
     # -- the ledger --
 
