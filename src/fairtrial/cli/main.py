@@ -2,7 +2,7 @@
 
 Exit codes: 0 success, 1 a bug in fairtrial, 2 bad input, 3 unusable ledger, 4 the environment
 failed, 5 some runs failed, an audit did, or an attack won, 6 a budget ended the study, 7 a gate
-failed, 130 interrupted.
+failed, 8 repeated failures paused the study, 130 interrupted.
 """
 
 from __future__ import annotations

@@ -37,6 +37,7 @@ class RunOptions:
     only: str | None
     limit: int | None
     allow_failures: bool
+    keep_going: bool
     as_json: bool
 
     def settings(self) -> runner.RunSettings:
@@ -48,6 +49,7 @@ class RunOptions:
             include_parquet=self.parquet,
             only=self.only,
             limit=self.limit,
+            keep_going=self.keep_going,
             progress=self._progress_mode(),
             notify=lambda notice: warn([notice]),
             on_event=print_look,
@@ -91,6 +93,12 @@ _SHARED = [
     ),
     click.option("--limit", type=int, metavar="N", help="Run at most N runs now."),
     click.option("--allow-failures", is_flag=True, help="Exit with 0 even if runs failed."),
+    click.option(
+        "--keep-going",
+        is_flag=True,
+        help="Go on although the first 10 runs of an agent all fail in the same way, or an "
+        "endpoint refuses the key.",
+    ),
     json_option,
 ]
 

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from fairtrial.core import LabError, on_one_line
+from fairtrial.core import AccessError, LabError, on_one_line
 from fairtrial.llm.answer_cache import answer_key
 from fairtrial.llm.dialect import Dialect, hint_unsupported
 from fairtrial.llm.endpoint import MAX_REASON_CHARS, Endpoint, open_client
@@ -141,9 +141,9 @@ class ChatClient:
         on_text: called with each piece of a streamed answer; after an attempt that broke off, the
             answer comes again from its beginning
 
-        Raises `RequestRefused` if the endpoint refuses this request, and `LabError` if it can't be
-        reached, rejects the key, or gives no complete answer; also if there is no recorded answer
-        and `cache` is `replay`.
+        Raises `RequestRefused` if the endpoint refuses this request, `AccessError` if it rejects
+        the key or a quota is used up, and `LabError` if it can't be reached or gives no complete
+        answer; also if there is no recorded answer and `cache` is `replay`.
         """
         body = self.options.make_body(messages, tools, schema)
         if self._cache is None:
@@ -200,7 +200,8 @@ class ChatClient:
                 if outcome.is_refusal:
                     raise RequestRefused(_explain_failure(endpoint, outcome, attempt, log))
                 if not outcome.is_retryable or attempt > endpoint.retries:
-                    raise LabError(_explain_failure(endpoint, outcome, attempt, log))
+                    kind = AccessError if outcome.is_access else LabError
+                    raise kind(_explain_failure(endpoint, outcome, attempt, log))
                 wait_s, details = endpoint.wait_before(attempt - 1, outcome.wait_s, rng), {}
                 if outcome.wait_s is not None:  # the server's own wait concerns all its clients
                     self._limit.hold(min(outcome.wait_s, endpoint.longest_wait_s))
@@ -257,10 +258,13 @@ def _explain_failure(
     text = f"{endpoint.host} gave no answer{tries}: {status}{reason}".rstrip()
     if log.has_lost_answers:
         text += "; an answer was lost on its way, and may be on the bill"
-    if error.status in (401, 403):
+    if error.is_access:
         variable = endpoint.secret.variable
         where = f"the environment variable {variable}" if variable else "`key_variable` (not given)"
-        return f"{text}; the key comes from {where}: is it right for this endpoint?"
+        question = "is it right for this endpoint"
+        if error.status not in (401, 403):
+            question = "is there credit left on its account"
+        return f"{text}; the key comes from {where}: {question}?"
     if error.status == 404:
         return f"{text}; is `base_url` right (often it ends in /v1), and `model`?"
     if error.unsupported:

@@ -102,6 +102,8 @@ _RULES: dict[type[Any], dict[str, json_schema.Schema]] = {
         "use": _NOT_BLANK,
         "max_parallel": _FROM_ONE,
         "max_per_minute": _ABOVE_ZERO,
+        "max_cost_usd": _ABOVE_ZERO,
+        "max_tokens": _FROM_ONE,
     },
     Resources: {"cpus": _FROM_ZERO, "gpus": _FROM_ZERO, "memory_gb": _FROM_ZERO},
 }

@@ -71,7 +71,8 @@ def _test(results: Results) -> tuple[RunTable, list[HypothesisTest], Summary]:
 def _record(folder: Path, study: Study, summary: Summary, tests: Sequence[HypothesisTest]) -> None:
     """Keep the verdicts that are shown, and record an interim look if they are preliminary."""
     record_interim_look(folder, study, summary)
-    keep_verdicts(folder, summary.done, list_verdicts(tests))
+    if study.hypotheses:
+        keep_verdicts(folder, summary.done, list_verdicts(tests))
 
 
 def compare_levels(

@@ -37,11 +37,14 @@ class Results(Sequence[RunResult]):
     ledger is closed when the object is garbage-collected.
 
     stopped: why the study ended before all runs were done; None if it did not
+    stop_reason: the same in a sentence, for a ceiling, a refused key, or repeated failures
     """
 
-    def __init__(self, reader: LedgerReader, *, stopped: str | None = None) -> None:
+    def __init__(
+        self, reader: LedgerReader, *, stopped: str | None = None, stop_reason: str = ""
+    ) -> None:
         self.reader = reader
-        self.stopped = stopped
+        self.stopped, self.stop_reason = stopped, stop_reason
         # Not __del__: in a reference cycle the connection might be collected first.
         weakref.finalize(self, reader.close)
         self._plan_indices = done_plan_indices(reader)
