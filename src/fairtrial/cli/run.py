@@ -80,7 +80,9 @@ _SHARED = [
         "--parallel", type=int, metavar="N", help="Number of runs at once; default: the study's."
     ),
     click.option(
-        "--executor", metavar="NAME", help="How to execute runs: serial, processes, threads, ray."
+        "--executor",
+        metavar="NAME",
+        help="How to execute runs: serial, processes, threads, async, ray.",
     ),
     click.option("--address", metavar="ADDRESS", help="Ray cluster to run on: auto, or HOST:PORT."),
     click.option("--sqlite", is_flag=True, help="Also write study.sqlite."),
