@@ -1,6 +1,8 @@
 """`fairtrial report --compare`, `compare-studies` and `list`."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -119,3 +121,12 @@ def test_an_empty_folder_has_no_studies_and_a_missing_one_is_exit_2(run, tmp_pat
     assert (code, out) == (0, "")
     assert "there are no studies" in err
     assert run("list", "nowhere")[0] == 2
+
+
+def test_verbose_shows_what_happens_on_standard_error(study):
+    path = study()
+    command = [sys.executable, "-m", "fairtrial", "--verbose", "run", str(path), "--no-progress"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "DEBUG fairtrial.study.runner.run_loop: run " in shown.stderr
+    assert "24 of 24 runs done" in shown.stdout
+    assert "DEBUG" not in shown.stdout

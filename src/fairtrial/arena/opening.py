@@ -103,7 +103,7 @@ async def open_arena(
             pool=pool,
             import_roots=find_roots(problem, pool.base),
             included=tuple(Mount(top / entry.path, top / entry.path) for entry in included),
-            cores=anyio.Semaphore(cores),
+            cores=anyio.Semaphore(max(cores, slots or 0)),
             lock=HostLock(settings.lock_folder, settings.emit),
             disk_guard=DiskGuard(pool.snapshot.repo.parent),
         )
@@ -130,6 +130,11 @@ async def open_arena(
             notes = [*pool.notes, *(f"not enforced: {text}" for text in sandbox.shortfalls)]
             for check in checks:
                 notes.extend(check.notes)
+            if slots is not None and slots > cores:
+                notes.append(
+                    f"{slots} candidates are checked at once on {cores} cores: that helps checks "
+                    "that wait, such as for a service; those that compute only take turns"
+                )
             input_notes = list_input_notes(checks)
             yield Arena(resources, checks, rules, [*notes, *warm_notes, *canary_notes], input_notes)
 

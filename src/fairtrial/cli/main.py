@@ -115,11 +115,25 @@ class CommandTable(click.Group):
 
 @click.group(cls=CommandTable, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="fairtrial")
-def cli() -> None:
+@click.option("--verbose", is_flag=True, help="Show what happens on standard error, run by run.")
+def cli(verbose: bool) -> None:
     """Every candidate gets a fair trial: designed studies of agents, prompts, models and patches.
 
     Start with `fairtrial init`, then `fairtrial plan study.yaml` and `fairtrial run study.yaml`.
     """
+    if verbose:
+        _show_log()
+
+
+def _show_log() -> None:
+    """Write the log to standard error."""
+    import logging
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logger = logging.getLogger("fairtrial")
+    logger.handlers[:] = [handler]
+    logger.setLevel(logging.DEBUG)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

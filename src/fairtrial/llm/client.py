@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
+import logging
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -36,7 +37,10 @@ from fairtrial.llm.secret import Secret, redact_all
 if TYPE_CHECKING:
     import httpx
 
+logger = logging.getLogger(__name__)
 MAX_LOGGED_CHARS = 4_000
+PROBE_S = 15.0
+"""How long a probe of an endpoint may take."""
 
 
 @dataclass(slots=True)
@@ -114,6 +118,37 @@ class ChatClient:
         """The key."""
         return self.endpoint.secret
 
+    async def probe(self) -> None:
+        """Ask the endpoint for its models, which costs nothing, to see that it is there.
+
+        Raises `LabError` if it can't be reached, and `AccessError` if it rejects the key. Whatever
+        else it answers is enough: not all endpoints list models.
+        """
+        import anyio
+        import httpx
+
+        if self.options.cache == "replay":
+            return
+        endpoint, status, reason = self.endpoint, 0, f"no answer within {PROBE_S:g} s"
+        key = endpoint.secret.value
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        url = f"{endpoint.base_url.rstrip('/')}/models"
+        with anyio.move_on_after(PROBE_S):
+            try:
+                async with (
+                    open_client(endpoint) as client,
+                    client.stream("GET", url, headers=headers) as response,
+                ):
+                    status = response.status_code
+            except (httpx.TransportError, httpx.InvalidURL) as error:
+                reason = f"{type(error).__name__}: {error}".removesuffix(": ")
+        if status == 401:
+            message = AttemptError("it rejects the key", status=status, is_access=True)
+            raise AccessError(_explain_failure(endpoint, message, 1, RequestLog()))
+        if not status:
+            reason = on_one_line(endpoint.secret.redact(reason), MAX_REASON_CHARS)
+            raise LabError(f"{endpoint.host} can't be reached ({reason}); is `base_url` right?")
+
     @asynccontextmanager
     async def seat(self) -> AsyncIterator[None]:
         """Wait until one more conversation may be under way, for the duration of the block."""
@@ -189,6 +224,10 @@ class ChatClient:
                 times = {"waited_s": wait_s, "seconds": time.monotonic() - started}
                 entry = _make_log_entry(endpoint, outcome)
                 log.entries.append({"attempt": attempt, **times, **details, **entry})
+                logger.debug(
+                    "%s, attempt %s: status %s in %.3f s",
+                    *(endpoint.host, attempt, entry["status"], times["seconds"]),
+                )
                 if isinstance(outcome, ChatAnswer):
                     self._limit.correct(_count_tokens(outcome, guess) - guess)
                     return outcome

@@ -7,6 +7,7 @@ are written, and everything is returned as `Results`.
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import sys
@@ -56,6 +57,7 @@ from fairtrial.study.tables.export import check_target, export_tables
 from fairtrial.study.tables.provenance import collect_provenance
 from fairtrial.study.tables.results import Results
 
+log = logging.getLogger(__name__)
 GO_ON = (
     "Mend the cause, then continue with run_study(..., resume=True, retry='failed'), which repeats "
     "these runs; keep_going=True goes on all the same"
@@ -281,7 +283,12 @@ def _run_session(
             keep_going=settings.keep_going,
             progress=progress,
         )
+        log.info(
+            "study %s: %s of %s runs done; %s, %s at once, in %s",
+            *(study.study_id, counts.done, counts.total, executor.name, prepared.slots, folder),
+        )
         session.ended_how = loop.run(executor, prepared.slots) or "done"
+        log.info("study %s: the session ended: %s", study.study_id, session.ended_how)
     return loop
 
 

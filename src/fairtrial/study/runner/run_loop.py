@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import deque
@@ -36,6 +37,7 @@ from fairtrial.study.runner.purse import Purse
 
 Stop = Literal["failure", "budget", "cancelled", "interrupted", "repeated", "refused"]
 """Why a study ended before all its runs were done."""
+log = logging.getLogger(__name__)
 POLL_S = 0.01
 LIVE_S = 1.0
 SLOW_S = 0.5
@@ -191,16 +193,30 @@ class RunLoop:
                 self._retry_counts[report.execution_index] = retries + 1
                 self.ledger.add_attempt(report, assignment.spec)
                 self.feed.retry(assignment, self.retry_wait_s * 2**retries)
+                log.info("run %s broke and is tried again", assignment.spec.run_id)
                 return
         if self._retry_counts:
             self._retry_counts.pop(report.execution_index, None)
         self.counts.add_duration(outcome.latency_s)
+        if log.isEnabledFor(logging.DEBUG):
+            self._log_run(assignment, outcome)
         self._uncommitted.append((report.execution_index, outcome.status))
         self.ledger.add_result(assignment, report)
         if outcome.status is RunStatus.FAILED and self.budget.fail_fast:
             self.stop = "failure"
         if not self.keep_going:
             self._look_for_causes(assignment, outcome)
+
+    def _log_run(self, assignment: Assignment, outcome: Outcome) -> None:
+        spec, kind = assignment.spec, outcome.failure_kind
+        log.debug(
+            "run %s (%s on %s): %s in %.3f s",
+            spec.run_id,
+            spec.agent_spec_ref,
+            spec.problem_spec_ref,
+            outcome.status if kind is None else f"{outcome.status}, {kind}",
+            outcome.latency_s,
+        )
 
     def _look_for_causes(self, assignment: Assignment, outcome: Outcome) -> None:
         """Start no more runs if those that ended show that the others would fail, too."""
@@ -210,6 +226,7 @@ class RunLoop:
             stop, reason = "refused", str(unpack(outcome.body).get("error_info"))
         if reason and self.stop is None:
             self.stop, self.stop_reason = stop, reason
+            log.warning("no more runs are started: %s", reason)
             self.feed.is_stopped = True
 
     def _account(self, assignment: Assignment, outcome: Outcome) -> Outcome:
