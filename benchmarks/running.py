@@ -4,9 +4,10 @@ The floor of a checkpointed run is one SQLite commit of a 1 KB row in WAL mode (
 so that it is CPU and not the disk that is compared). Each measurement is a child process of its
 own; floors and ours take turns.
 
-    python benchmarks/running.py [--rounds 3] [--only all-in] [--before SRC] [--peer PYTHON]
+    python benchmarks/running.py [--rounds 3] [--only all-in|async] [--before SRC] [--peer PYTHON]
 
-`--only all-in` measures what a run costs from the plan to its rows in the tables, and nothing else.
+`--only all-in` measures what a run costs from the plan to its rows in the tables, and nothing else;
+`--only async` measures 10,000 runs of an async agent that wait at once.
 `--before` puts another version beside it, in turns: the folder `src` of its checkout. `--peer` puts
 design-research-experiments beside it, run by a Python that has it installed.
 """
@@ -14,6 +15,7 @@ design-research-experiments beside it, run by a Python that has it installed.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import hashlib
 import json
 import multiprocessing
@@ -198,6 +200,36 @@ def measure_threads(folder: Path, runs: int) -> dict[str, float]:
     return {"threads_s": threads_s, "serial_s": (time.perf_counter() - start) * 10}
 
 
+_begun = [0, 0]
+"""How many async runs are waiting, and the most that did at once."""
+ASYNC_WAIT_S = 20.0
+
+
+async def wait_async(task: Any) -> dict[str, Any]:
+    """Wait so long that all runs of the study wait before the first one ends."""
+    _begun[0] += 1
+    _begun[1] = max(_begun)
+    await asyncio.sleep(ASYNC_WAIT_S)
+    _begun[0] -= 1
+    return {"x": 1}
+
+
+def measure_async(folder: Path, runs: int) -> dict[str, float]:
+    """All runs wait at once in one process; a study of two imports what is imported once."""
+    execute_study(make_study(folder / "first", 2), settings(noop, executor="async"))
+    before_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    cpu_s, start = time.process_time(), time.perf_counter()
+    study = make_study(folder / "many", runs, parallelism=runs)
+    execute_study(study, settings(wait_async, executor="async"))
+    took_s = time.perf_counter() - start
+    return {
+        "most_at_once": _begun[1],
+        "kb": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kb) / runs,
+        "cpu_us": (time.process_time() - cpu_s) / runs * 1e6,
+        "beyond_us": (took_s - ASYNC_WAIT_S) / runs * 1e6,
+    }
+
+
 def in_child(name: str, runs: int, source: str | None = None) -> dict[str, float]:
     """Measure in a process of its own; `source` is the folder `src` of another version."""
     folder = Path(tempfile.mkdtemp(prefix="fairtrial-bench-"))
@@ -221,6 +253,7 @@ CHILDREN: dict[str, Callable[[Path, int], dict[str, float]]] = {
     "tables": measure_tables,
     "pair": measure_pair,
     "threads": measure_threads,
+    "async": measure_async,
 }
 
 
@@ -256,6 +289,21 @@ def tell_all_in(rounds: int, source: str | None, runs: int = 50_000) -> None:
     print(f"peak memory, 500,000 runs, all in       {peak_mb:.0f} MB  (goal: at most 70)")
 
 
+def tell_async(rounds: int, runs: int = 10_000) -> None:
+    """Print what waiting runs of async agents cost, all of them at once in one process."""
+    found = [in_child("async", runs) for _ in range(rounds)]
+    load = " ".join(f"{value:.1f}" for value in os.getloadavg())
+    most = min(one["most_at_once"] for one in found)
+    print(f"async: {most:,.0f} of {runs:,} runs waited at once in one process  (load {load})")
+    parts = [
+        ("memory", "kb", "KB"),
+        ("CPU", "cpu_us", "µs"),
+        ("the rest", "beyond_us", "µs"),
+    ]
+    for what, key, unit in parts:
+        print(f"{f'  {what} per run':<40}{middle([one[key] for one in found])} {unit}")
+
+
 def tell_peer(python: str, runs: int = 50_000) -> None:
     """The same study in the peer, its tables included: it has no other way."""
     folder = Path(tempfile.mkdtemp(prefix="fairtrial-bench-"))
@@ -275,13 +323,16 @@ def main() -> None:
     parser.add_argument("--child", nargs=3)
     parser.add_argument("--peer", metavar="PYTHON")
     parser.add_argument("--before", metavar="SRC")
-    parser.add_argument("--only", choices=["all-in"])
+    parser.add_argument("--only", choices=["all-in", "async"])
     given = parser.parse_args()
     if given.child:
         name, runs, folder = given.child
         print(json.dumps(CHILDREN[name](Path(folder), int(runs))))
         return
-    tell_all_in(given.rounds, given.before)
+    if given.only != "async":
+        tell_all_in(given.rounds, given.before)
+    if given.only != "all-in":
+        tell_async(given.rounds)
     if given.only:
         return
     rounds = [(in_child("floor", 50_000), in_child("runs", 50_000)) for _ in range(given.rounds)]

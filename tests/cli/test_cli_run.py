@@ -65,7 +65,9 @@ def test_a_run_as_json(run, study, tmp_path):
     code, out, err = run("run", study("cost"), "--json", "--no-progress")
     assert (code, err) == (0, "")
     summary = json.loads(out)
-    assert set(summary) == SUMMARY | {"ok", "exit_code", "study_id", "stopped", "output_dir"}
+    assert set(summary) == SUMMARY | {
+        "ok", "exit_code", "study_id", "stopped", "stop_reason", "output_dir",
+    }  # fmt: skip
     expected = {
         "ok": True,
         "exit_code": 0,
@@ -160,6 +162,25 @@ def test_a_changed_study_is_exit_3_with_a_diff_and_can_be_accepted(run, study): 
     assert code == 0
     assert "4 of 4 runs done" in out
     assert "2 results of runs that are no longer in the plan left out" in err
+
+
+def test_repeated_failures_are_exit_8_with_both_ways_on(run, study):
+    path = study("fail", run_budget={"replicates": 20})
+    code, out, err = run("run", path, "--no-progress")
+    assert code == 8
+    assert "10 of 60 runs done" in out
+    assert "the first 10 runs of 'a' in this session all failed in the same way" in err
+    assert "fairtrial retry out --failed" in err
+    assert "fairtrial resume out --keep-going" in err
+    assert "paused: the first runs of an agent all failed" in run("status", "out")[1]
+    assert run("resume", path, "--keep-going", "--no-progress")[0] == 5
+
+
+def test_a_ceiling_names_both_figures_and_how_to_go_on(run, study):
+    code, _, err = run("run", study("cost"), "--set", "run_budget.max_cost_usd=1.2")
+    assert code == 6
+    assert "$1.00 spent, $0.50 reserved for the next run of 'a', of $1.20" in err
+    assert "--set run_budget.max_cost_usd=..." in err
 
 
 # -- bad input --

@@ -180,7 +180,8 @@ def test_the_executors_are_those_there_are():
 
 def test_the_exit_codes_are_those_there_are():
     errors = (FairtrialError, StudyError, LedgerError, LabError)
-    codes = {0, outcome.FAILED, outcome.BUDGET, outcome.INTERRUPTED, *(e.exit_code for e in errors)}
+    stops = outcome.FAILED, outcome.BUDGET, outcome.REPEATED, outcome.INTERRUPTED
+    codes = {0, *stops, *(e.exit_code for e in errors)}
     assert [int(code) for code, _ in table("Exit codes")] == sorted(codes)
 
 

@@ -126,6 +126,9 @@ from fairtrial.arena.self_test import (
 from fairtrial.arena.settings import (
     ArenaSettings as ArenaSettings,
 )
+from fairtrial.arena.slots.pool import (
+    WorktreePool as WorktreePool,
+)
 from fairtrial.arena.slots.threads import (
     require_room as require_room,
 )

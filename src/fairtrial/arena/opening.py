@@ -119,7 +119,7 @@ async def open_resources(
             pool=pool,
             import_roots=find_roots(problem, pool.base),
             included=tuple(Mount(top / entry.path, top / entry.path) for entry in included),
-            cores=anyio.Semaphore(cores),
+            cores=anyio.Semaphore(max(cores, slots or 0)),
             lock=HostLock(settings.lock_folder, settings.emit),
             disk_guard=DiskGuard(pool.snapshot.repo.parent),
             shortfalls=sandbox.shortfalls,
@@ -154,6 +154,12 @@ async def prepare_arena(resources: ArenaResources, settings: ArenaSettings) -> A
             notes = [*resources.pool.notes, *shortfalls]
             for check in checks:
                 notes.extend(check.notes)
+            slots, cores = resources.pool.size, count_cores()
+            if slots > cores:
+                notes.append(
+                    f"{slots} candidates are checked at once on {cores} cores: that helps checks "
+                    "that wait, such as for a service; those that compute only take turns"
+                )
             input_notes = list_input_notes(checks)
             yield Arena(resources, checks, rules, [*notes, *warm_notes, *canary_notes], input_notes)
 

@@ -37,7 +37,7 @@ class ArenaResources:
     pool: the slots
     import_roots: the folders that imports start from, relative to the top
     included: files of the user's tree that are mounted read-only into each slot
-    cores: limits concurrent checks to the number of cores
+    cores: limits concurrent checks to the number of cores, or of slots if there are more
     lock: the host lock: shared by checks, exclusive for timing
     disk_guard: watches the disk that the slots are on
     disturbed: files that the base's own checks change while they run

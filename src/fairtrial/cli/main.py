@@ -2,7 +2,7 @@
 
 Exit codes: 0 success, 1 a bug in fairtrial, 2 bad input, 3 unusable ledger, 4 the environment
 failed, 5 some runs failed, an audit did, or an attack won, 6 a budget ended the study, 7 a gate
-failed, 130 interrupted.
+failed, 8 repeated failures paused the study, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ COMMANDS = {
     "resume": ("fairtrial.cli.run:resume", "Resume a study that was stopped."),
     "retry": ("fairtrial.cli.run:retry", "Repeat runs that broke or failed."),
     "status": ("fairtrial.cli.status:command", "Show the progress of a study."),
+    "list": ("fairtrial.cli.list:command", "List studies: state, progress, cost, verdicts."),
     "show": (
         "fairtrial.cli.show:command",
         "List the runs, or show one; the candidates of an optimization.",
@@ -38,6 +39,10 @@ COMMANDS = {
     "pause": ("fairtrial.cli.control:pause", "Pause a running study."),
     "cancel": ("fairtrial.cli.control:cancel", "Stop a running study; finished runs are kept."),
     "report": ("fairtrial.cli.report:command", "Test the hypotheses and write the report."),
+    "compare-studies": (
+        "fairtrial.cli.compare_studies:command",
+        "Compare two studies, and say what else differs.",
+    ),
     "view": ("fairtrial.cli.view:command", "Show studies in the browser while they run."),
     "export": (
         "fairtrial.cli.export:command",
@@ -67,7 +72,7 @@ COMMANDS = {
     "clean": ("fairtrial.cli.clean:command", "Show and remove what killed runs left on disk."),
     "doctor": (
         "fairtrial.cli.doctor:command",
-        "Show what this machine can enforce and how well it can time.",
+        "Show what this machine can enforce and how well it times.",
     ),
     "doe": ("fairtrial.cli.doe:command", "Generate a design table without a study."),
     "schema": ("fairtrial.cli.schema:command", "Print the JSON Schema of study files."),
@@ -121,11 +126,25 @@ class CommandTable(click.Group):
 
 @click.group(cls=CommandTable, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="fairtrial")
-def cli() -> None:
+@click.option("--verbose", is_flag=True, help="Show what happens on standard error, run by run.")
+def cli(verbose: bool) -> None:
     """Every candidate gets a fair trial: designed studies of agents, prompts, models and patches.
 
     Start with `fairtrial init`, then `fairtrial plan study.yaml` and `fairtrial run study.yaml`.
     """
+    if verbose:
+        _show_log()
+
+
+def _show_log() -> None:
+    """Write the log to standard error."""
+    import logging
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logger = logging.getLogger("fairtrial")
+    logger.handlers[:] = [handler]
+    logger.setLevel(logging.DEBUG)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

@@ -49,7 +49,9 @@ def resume_command(
     ended = (summary.last_session or {}).get("ended_how")
     options = executor_options(settings) if settings is not None else []
     if ended == "budget":
-        limit = study.run_budget.max_tokens
-        is_tokens = limit is not None and summary.tokens >= limit
+        budget = study.run_budget
+        of_tokens = summary.tokens / budget.max_tokens if budget.max_tokens else 0.0
+        of_cost = summary.cost_usd / budget.max_cost_usd if budget.max_cost_usd else 0.0
+        is_tokens = budget.max_cost_usd is None or of_tokens > of_cost
         options.append(f"--set run_budget.{'max_tokens' if is_tokens else 'max_cost_usd'}=...")
     return " ".join(["fairtrial resume", shlex.quote(shown_path(folder)), *options])

@@ -39,6 +39,7 @@ class RunOptions:
     only: str | None
     limit: int | None
     allow_failures: bool
+    keep_going: bool
     as_json: bool
 
     def settings(self) -> runner.RunSettings:
@@ -50,6 +51,7 @@ class RunOptions:
             include_parquet=self.parquet,
             only=self.only,
             limit=self.limit,
+            keep_going=self.keep_going,
             progress=self._progress_mode(),
             notify=lambda notice: warn([notice]),
             on_event=print_look,
@@ -87,7 +89,9 @@ _SHARED = [
         "--parallel", type=int, metavar="N", help="Number of runs at once; default: the study's."
     ),
     click.option(
-        "--executor", metavar="NAME", help="How to execute runs: serial, processes, threads, ray."
+        "--executor",
+        metavar="NAME",
+        help="How to execute runs: serial, processes, threads, async, ray.",
     ),
     click.option("--address", metavar="ADDRESS", help="Ray cluster to run on: auto, or HOST:PORT."),
     click.option("--shared-files", is_flag=True, help="Ray nodes see these files: copy nothing."),
@@ -102,6 +106,12 @@ _SHARED = [
     ),
     click.option("--limit", type=int, metavar="N", help="Run at most N runs now."),
     click.option("--allow-failures", is_flag=True, help="Exit with 0 even if runs failed."),
+    click.option(
+        "--keep-going",
+        is_flag=True,
+        help="Go on although the first 10 runs of an agent all fail in the same way, or an "
+        "endpoint refuses the key.",
+    ),
     json_option,
 ]
 

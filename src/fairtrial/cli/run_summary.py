@@ -14,7 +14,7 @@ from fairtrial.cli.output import count, note, print_json, print_wrapped, shown_p
 from fairtrial.cli.resume_command import resume_command
 from fairtrial.study import Results, RunStatus, ledger, runner, spell_cost
 
-FAILED, BUDGET, INTERRUPTED = 5, 6, 130
+LAB, FAILED, BUDGET, REPEATED, INTERRUPTED = 4, 5, 6, 8, 130
 UNSUCCESSFUL = (RunStatus.FAILED, RunStatus.BROKEN)
 SHOWN_ERRORS = 5
 MAX_READ = 1_000
@@ -24,7 +24,16 @@ STOP_REASONS = {
     "failure": "stopped at the first failure, as fail_fast asks",
     "cancelled": "cancelled",
     "interrupted": "interrupted",
+    "repeated": "paused, since the others would probably end like this",
+    "refused": "stopped at once, since other runs would end like this",
 }
+ENDED_WORDS = {
+    "failure": "first failure",
+    "budget": "budget used up",
+    "repeated": "repeated failures",
+    "refused": "key refused",
+}
+"""How a session ended, in a word or two, where its key says too little."""
 
 
 def print_outcome(
@@ -54,7 +63,7 @@ def print_outcome(
         saved = count(summary.decided_early, "planned run")
         note(f"stopped early: the claims are decided, and {saved} not needed")
     if results.stopped is not None:
-        note(STOP_REASONS[results.stopped])
+        _print_stop(results, folder)
     if summary.pending and not summary.is_running:
         prefix = "this was a pilot: " if is_pilot and results.stopped is None else ""
         command = resume_command(results.folder, results.study, summary, settings)
@@ -68,11 +77,23 @@ def print_outcome(
     return code
 
 
+def _print_stop(results: Results, folder: str) -> None:
+    """Print why a study stopped before its end, and how to go on."""
+    reason = STOP_REASONS.get(results.stopped or "", "")
+    note("; ".join(filter(None, [results.stop_reason, reason])))
+    if results.stopped in ("repeated", "refused"):
+        is_failed = results.reader.summary().counts.get("failed", 0)
+        failed = " --failed" if is_failed and results.stopped == "repeated" else ""
+        note(f"mend it, then:   fairtrial retry {folder}{failed}; fairtrial resume {folder}")
+        note(f"or all the same: fairtrial resume {folder} --keep-going")
+
+
 def _exit_code(stopped: str | None, summary: ledger.Summary, *, allow_failures: bool) -> int:
     if stopped in ("interrupted", "cancelled"):
         return INTERRUPTED
-    if stopped == "budget":
-        return BUDGET
+    codes = {"budget": BUDGET, "repeated": REPEATED, "refused": LAB}
+    if stopped in codes:
+        return codes[stopped]
     has_failed = summary.counts.get("failed", 0) or summary.counts.get("broken", 0)
     return FAILED if has_failed and not allow_failures else 0
 
@@ -139,6 +160,7 @@ def _as_json(results: Results, summary: ledger.Summary, code: int) -> dict[str, 
         "exit_code": code,
         "study_id": results.study.study_id,
         "stopped": results.stopped,
+        "stop_reason": results.stop_reason,
         **summary_facts(summary),
         "output_dir": str(results.folder),
     }

@@ -29,6 +29,8 @@ SHOWN_RUNS = 10
 ENDED = {
     "budget": "a budget is used up",
     "failure": "stopped at the first failure",
+    "repeated": "paused: the first runs of an agent all failed in the same way",
+    "refused": "an endpoint refused the key, or a quota is used up",
     "cancelled": "cancelled",
     "interrupted": "interrupted",
     "error": "it ended with an error",

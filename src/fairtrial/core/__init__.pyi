@@ -22,6 +22,7 @@ from fairtrial.core.canonical import (
     canonical_json as canonical_json,
 )
 from fairtrial.core.errors import (
+    AccessError as AccessError,
     Broken as Broken,
     FairtrialError as FairtrialError,
     FieldPath as FieldPath,

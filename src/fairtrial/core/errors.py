@@ -9,6 +9,7 @@ That an agent or a candidate fails is data, not an exception. Exceptions are for
     │                  a `LabError`, so a run that raises it is broken, not failed   exit 2
     ├ LedgerError      the ledger is another study's, damaged, locked, or can't grow exit 3
     └ LabError         infrastructure broke: workers, the sandbox, the host          exit 4
+       └ AccessError   an endpoint refuses the key, or a quota is used up            exit 4
 
 A `StudyError` carries all mistakes of a definition, not only the first. `Broken` is not part of the
 tree: agents and problems raise it to mark a run as broken rather than failed.
@@ -157,6 +158,13 @@ class LabError(FairtrialError):
     """Infrastructure that runs need broke: workers don't start, the host is out of resources."""
 
     exit_code = 4
+
+
+class AccessError(LabError):
+    """An endpoint refuses the key, the key is missing, or a quota is used up.
+
+    Every other request with that key would end like this, so a study stops at once.
+    """
 
 
 class MisfitError(StudyError, LabError):

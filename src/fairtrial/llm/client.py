@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
+import logging
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -17,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from fairtrial.core import LabError, on_one_line
+from fairtrial.core import AccessError, LabError, on_one_line
 from fairtrial.llm.answer_cache import answer_key
 from fairtrial.llm.dialect import Dialect, hint_unsupported
 from fairtrial.llm.endpoint import MAX_REASON_CHARS, Endpoint, open_client
@@ -36,7 +37,10 @@ from fairtrial.llm.secret import Secret, redact_all
 if TYPE_CHECKING:
     import httpx
 
+logger = logging.getLogger(__name__)
 MAX_LOGGED_CHARS = 4_000
+PROBE_S = 15.0
+"""How long a probe of an endpoint may take."""
 
 
 @dataclass(slots=True)
@@ -114,6 +118,37 @@ class ChatClient:
         """The key."""
         return self.endpoint.secret
 
+    async def probe(self) -> None:
+        """Ask the endpoint for its models, which costs nothing, to see that it is there.
+
+        Raises `LabError` if it can't be reached, and `AccessError` if it rejects the key. Whatever
+        else it answers is enough: not all endpoints list models.
+        """
+        import anyio
+        import httpx
+
+        if self.options.cache == "replay":
+            return
+        endpoint, status, reason = self.endpoint, 0, f"no answer within {PROBE_S:g} s"
+        key = endpoint.secret.value
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        url = f"{endpoint.base_url.rstrip('/')}/models"
+        with anyio.move_on_after(PROBE_S):
+            try:
+                async with (
+                    open_client(endpoint) as client,
+                    client.stream("GET", url, headers=headers) as response,
+                ):
+                    status = response.status_code
+            except (httpx.TransportError, httpx.InvalidURL) as error:
+                reason = f"{type(error).__name__}: {error}".removesuffix(": ")
+        if status == 401:
+            message = AttemptError("it rejects the key", status=status, is_access=True)
+            raise AccessError(_explain_failure(endpoint, message, 1, RequestLog()))
+        if not status:
+            reason = on_one_line(endpoint.secret.redact(reason), MAX_REASON_CHARS)
+            raise LabError(f"{endpoint.host} can't be reached ({reason}); is `base_url` right?")
+
     @asynccontextmanager
     async def seat(self) -> AsyncIterator[None]:
         """Wait until one more conversation may be under way, for the duration of the block."""
@@ -141,9 +176,9 @@ class ChatClient:
         on_text: called with each piece of a streamed answer; after an attempt that broke off, the
             answer comes again from its beginning
 
-        Raises `RequestRefused` if the endpoint refuses this request, and `LabError` if it can't be
-        reached, rejects the key, or gives no complete answer; also if there is no recorded answer
-        and `cache` is `replay`.
+        Raises `RequestRefused` if the endpoint refuses this request, `AccessError` if it rejects
+        the key or a quota is used up, and `LabError` if it can't be reached or gives no complete
+        answer; also if there is no recorded answer and `cache` is `replay`.
         """
         body = self.options.make_body(messages, tools, schema)
         if self._cache is None:
@@ -189,6 +224,10 @@ class ChatClient:
                 times = {"waited_s": wait_s, "seconds": time.monotonic() - started}
                 entry = _make_log_entry(endpoint, outcome)
                 log.entries.append({"attempt": attempt, **times, **details, **entry})
+                logger.debug(
+                    "%s, attempt %s: status %s in %.3f s",
+                    *(endpoint.host, attempt, entry["status"], times["seconds"]),
+                )
                 if isinstance(outcome, ChatAnswer):
                     self._limit.correct(_count_tokens(outcome, guess) - guess)
                     return outcome
@@ -200,7 +239,8 @@ class ChatClient:
                 if outcome.is_refusal:
                     raise RequestRefused(_explain_failure(endpoint, outcome, attempt, log))
                 if not outcome.is_retryable or attempt > endpoint.retries:
-                    raise LabError(_explain_failure(endpoint, outcome, attempt, log))
+                    kind = AccessError if outcome.is_access else LabError
+                    raise kind(_explain_failure(endpoint, outcome, attempt, log))
                 wait_s, details = endpoint.wait_before(attempt - 1, outcome.wait_s, rng), {}
                 if outcome.wait_s is not None:  # the server's own wait concerns all its clients
                     self._limit.hold(min(outcome.wait_s, endpoint.longest_wait_s))
@@ -257,10 +297,13 @@ def _explain_failure(
     text = f"{endpoint.host} gave no answer{tries}: {status}{reason}".rstrip()
     if log.has_lost_answers:
         text += "; an answer was lost on its way, and may be on the bill"
-    if error.status in (401, 403):
+    if error.is_access:
         variable = endpoint.secret.variable
         where = f"the environment variable {variable}" if variable else "`key_variable` (not given)"
-        return f"{text}; the key comes from {where}: is it right for this endpoint?"
+        question = "is it right for this endpoint"
+        if error.status not in (401, 403):
+            question = "is there credit left on its account"
+        return f"{text}; the key comes from {where}: {question}?"
     if error.status == 404:
         return f"{text}; is `base_url` right (often it ends in /v1), and `model`?"
     if error.unsupported:

@@ -19,6 +19,7 @@ MAX_TOKEN_COUNT = 10**9
 _RETRYABLE_STATUSES = {408, 409, 425, 429}
 _PERMANENT_CODES = {"insufficient_quota", "billing_hard_limit_reached"}
 """Error codes with status 429 that a retry doesn't cure."""
+_ACCESS_STATUSES = (401, 402, 403)
 _REFUSAL_CODES = {"context_length_exceeded", "content_policy_violation", "content_filter"}
 """Error codes about the content of a request: other requests may be answered."""
 _UNSUPPORTED_CODES = {"unsupported_parameter", "unsupported_value"}
@@ -75,6 +76,7 @@ class AttemptError(Exception):
     status: the status of the response, if there was one
     wait_s: how long the server asks to wait
     is_paid: whether an answer had begun, and was probably charged
+    is_access: whether the key was refused, or a quota is used up
     unsupported: the field of the request that the server doesn't support, if that is the cause
     """
 
@@ -87,6 +89,7 @@ class AttemptError(Exception):
         status: int | None = None,
         wait_s: float | None = None,
         is_paid: bool = False,
+        is_access: bool = False,
         unsupported: str = "",
     ) -> None:
         super().__init__(message)
@@ -96,6 +99,7 @@ class AttemptError(Exception):
         self.status = status
         self.wait_s = wait_s
         self.is_paid = is_paid
+        self.is_access = is_access
         self.unsupported = unsupported
 
 
@@ -297,6 +301,7 @@ def read_error(status: int, data: bytes, headers: Mapping[str, str]) -> AttemptE
         is_retryable=(status in _RETRYABLE_STATUSES or status >= 500)
         and not codes & _PERMANENT_CODES,
         is_refusal=status == 413 or bool(codes & _REFUSAL_CODES),
+        is_access=status in _ACCESS_STATUSES or bool(codes & _PERMANENT_CODES),
         status=status,
         wait_s=read_wait(headers),
         unsupported=unsupported,
@@ -340,5 +345,6 @@ def _raise_embedded_error(document: Mapping[str, Any], *, is_paid: bool) -> None
         message or "an error without a message",
         is_retryable=not is_final and not codes & (_PERMANENT_CODES | _REFUSAL_CODES),
         is_refusal=bool(codes & _REFUSAL_CODES),
+        is_access=code in _ACCESS_STATUSES or bool(codes & _PERMANENT_CODES),
         is_paid=is_paid,
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
-from fairtrial.core import LabError
+from fairtrial.core import AccessError
 
 MIN_SECRET_CHARS = 8
 """Shorter keys are placeholders for local servers, which may well occur in files; not redacted."""
@@ -31,17 +31,19 @@ class Secret:
 
     @classmethod
     def from_environment(cls, variable: str) -> Secret:
-        """Read the key from a variable; raises `LabError` if it is missing or not ASCII."""
+        """Read the key from a variable; raises `AccessError` if it is missing or not ASCII."""
         if not variable:
             return cls()
         value = os.environ.get(variable, "").strip()
         if not value:
-            raise LabError(
+            raise AccessError(
                 f"the environment variable {variable} is not set; it should hold the key "
                 "(`key_variable` names it; leave it empty for a server that needs none)"
             )
         if not all("!" <= char <= "~" for char in value):
-            raise LabError(f"the environment variable {variable} holds what no key can: not ASCII")
+            raise AccessError(
+                f"the environment variable {variable} holds what no key can: not ASCII"
+            )
         return cls(variable, value)
 
     def _forms(self) -> Iterator[str]:

@@ -236,6 +236,8 @@ class Optimizer(Record, agents.AgentHooks):
     ) -> tuple[Scheduler, OptimizationResult]:
         """Run one optimization; return its scheduler, which has all candidates, and its result."""
         self.check_proposer(problem)
+        if not task.journal.entries():
+            await self.built_proposer.probe()
         settings = ArenaSettings(unsandboxed=self.unsandboxed, audit=self.audit, emit=emit)
         async with open_arena(problem, slots=self.slots or None, settings=settings) as arena:
             audit_notes = await audit_checks(arena, settings)

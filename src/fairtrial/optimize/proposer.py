@@ -84,6 +84,13 @@ class Proposer(ABC):
         the machine lacks something.
         """
 
+    async def probe(self) -> None:  # noqa: B027
+        """See that what the proposer needs can be reached, before an arena is opened.
+
+        Called at the start of an optimization, not when one is continued. Raise a `LabError` if it
+        can't, or an `AccessError` if a key is refused.
+        """
+
     async def open(self, workshop: Workshop) -> Proposer:
         """Return the proposer that works in an open arena; by default this one.
 

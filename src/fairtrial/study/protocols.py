@@ -6,7 +6,8 @@ when the study is loaded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 from fairtrial.study.model.conditions import Condition, DesignTable
@@ -60,6 +61,7 @@ class ConditionRunner(Protocol):
 
 
 Send = Callable[[bytes], None]
+InThread = Callable[..., Awaitable[Any]]
 
 
 class Work(Protocol):
@@ -81,6 +83,19 @@ class Work(Protocol):
     def fail(self, assignment: Assignment, kind: str, message: str, latency_s: float) -> Outcome:
         """Return the outcome of an attempt whose worker died before it could report one."""
         ...
+
+
+class AsyncWork(ABC):
+    """A `Work` that can also be done in an event loop, beside thousands of others."""
+
+    @abstractmethod
+    async def attempt_async(
+        self, assignment: Assignment, emit: Send, note: Send, in_thread: InThread
+    ) -> Outcome:
+        """Make one attempt at a run, as `attempt`; a cancellation is passed on.
+
+        in_thread: awaits a function that may block, called in another thread
+        """
 
 
 Feed = Callable[[], "Assignment | float | None"]

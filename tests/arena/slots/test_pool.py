@@ -538,10 +538,85 @@ def test_a_pool_needs_a_slot(repo):
         WorktreePool(repo, 0)
 
 
-def test_a_diff_is_refused_rather_than_dropped(repo):
+DIFF = """\
+--- a/README
++++ b/README
+@@ -1 +1 @@
+-before
++after
+"""
+
+
+@pytest.fixture
+def plain(tmp_path, home):
+    """A repository of two files, by its path as text."""
+    write_files(tmp_path / "plain", {"README": "before\n", "src/a.py": "A = 1\n"})
+    run_git(tmp_path / "plain", "init", "-q")
+    run_git(tmp_path / "plain", "add", ".")
+    run_git(tmp_path / "plain", "commit", "-qm", "first")
+    return str(tmp_path / "plain")
+
+
+@pytest.mark.parametrize("wrap", [str, str.encode, lambda diff: Candidate("c", diff=diff)])
+def test_a_diff_is_applied_to_the_slot(plain, wrap):
     async def work(pool):
         async with pool.acquire() as slot:
-            with pytest.raises(StudyError, match="expected Changes"):
-                await slot.write_candidate(Candidate("c", diff="--- a/README"))
+            await slot.write_candidate(wrap(DIFF))
+            assert (slot.path / "README").read_text() == "after\n"
 
-    in_pool(repo, work)
+    in_pool(plain, work)
+
+
+def test_a_pool_is_used_without_context_managers(plain):
+    async def run():
+        pool = WorktreePool(plain, 1)
+        with pytest.raises(LabError, match="the pool is not open"):
+            await pool.acquire()
+        await pool.initialize()
+        await pool.initialize()
+        slot = await pool.acquire()
+        await slot.write_candidate("src/a.py", "A = 2\n")
+        await slot.write_candidate(Path("src/b.py"), b"B = 1\n")
+        found = (slot.path / "src/a.py").read_text(), (slot.path / "src/b.py").read_text()
+        assert found == ("A = 2\n", "B = 1\n")
+        await pool.release(slot)
+        with pytest.raises(LabError, match="is not leased"):
+            await pool.release(slot)
+        again = await pool.acquire()  # there is only one: it was given back, and holds the base
+        assert (again.path / "src/a.py").read_text() == "A = 1\n"
+        home = again.path.parent
+        await pool.cleanup()
+        assert not home.exists()
+
+    anyio.run(run)
+
+
+WRONG = {
+    "text": (("README",), "is no diff; write_candidate.path, code. writes a file"),
+    "no match": ((DIFF.replace("before", "other"),), "candidate: "),
+    "nothing": ((DIFF.replace("after", "before"),), "candidate: "),
+    "outside": (("../x", "1"), "x: "),
+    "number": ((3,), "expected a path with code, a diff, Changes, or a Candidate, got"),
+    "no path": ((3, "code"), "expected a path beside code"),
+    "revision": ((Candidate("c", revision="HEAD"),), "takes no revision"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_no_candidate_is_refused_rather_than_dropped(plain, case):
+    arguments, says = WRONG[case]
+
+    async def work(pool):
+        async with pool.acquire() as slot:
+            before = await slot.fingerprint()
+            with pytest.raises(StudyError, match=says):
+                await slot.write_candidate(*arguments)
+            assert await slot.fingerprint() == before
+
+    in_pool(plain, work)
+
+
+@pytest.mark.parametrize(("repo", "size"), [(3, 1), ("x", "2"), ("x", True), ("x", 0)])
+def test_wrong_arguments_of_a_pool_are_named(repo, size):
+    with pytest.raises(StudyError, match=r"repo|size|1 slot"):
+        WorktreePool(repo, size)

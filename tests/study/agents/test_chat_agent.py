@@ -118,12 +118,15 @@ def test_an_answer_that_must_follow_a_schema_is_the_output_itself(tmp_path):
 
 def test_a_rejected_key_breaks_a_run_and_does_not_fail_it(tmp_path):
     with serving(otherwise=fails(401, "wrong key")) as server:
-        results = run_study(write_study(tmp_path, server.base_url))
+        study = write_study(tmp_path, server.base_url)
+        with pytest.warns(UserWarning, match="stopped: .*401 wrong key.*the key comes from"):
+            results = run_study(study)
     assert {result.status.value for result in results} == {"broken"}
+    assert (results.stopped, len(server.seen)) == ("refused", 1)
 
 
 def test_an_answer_is_not_paid_for_twice_when_a_run_is_attempted_again(tmp_path):
-    with serving(says("one"), fails(401), says("two"), otherwise=says("x")) as server:
+    with serving(says("one"), fails(500), says("two"), otherwise=says("x")) as server:
 
         async def agent(task):
             model = task.llm(server.base_url, "kit-1", prices=PRICED["prices"], retries=0)

@@ -4,6 +4,7 @@ import pytest
 
 from fairtrial.core import plugins
 from fairtrial.study.runner.executors import worker_pool as crew
+from fairtrial.study.runner.executors.async_tasks import Async
 from fairtrial.study.runner.executors.processes import Processes
 from fairtrial.study.runner.executors.serial import Serial
 from fairtrial.study.runner.executors.threads import Threads
@@ -30,6 +31,12 @@ class TestThreads(ExecutorConformance):
         return Threads()
 
 
+class TestAsync(ExecutorConformance):
+    @pytest.fixture
+    def executor(self):
+        return Async()
+
+
 class TestForkedProcesses(ExecutorConformance):
     @pytest.fixture
     def executor(self):
@@ -43,7 +50,7 @@ class TestSpawnedProcesses(ExecutorConformance):
         return Processes(start_method="spawn")
 
 
-@pytest.mark.parametrize("kind", [Serial, Threads, Processes])
+@pytest.mark.parametrize("kind", [Serial, Threads, Processes, Async])
 def test_it_is_found_by_its_name(kind):
     assert plugins.load("executors", kind().name) is kind
 

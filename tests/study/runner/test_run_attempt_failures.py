@@ -193,7 +193,7 @@ def test_any_depth_is_written_and_read_back_or_said_to_be_too_deep(depth):
 def test_a_worker_that_died_leaves_an_outcome(kind):
     work = work_for(lambda task: {})
     outcome = work.fail(assignment(), str(kind), "signal 11 \ud800", 1.5)
-    ours = {"broken", "killed", "unwritable"}
+    ours = {"broken", "killed", "unwritable", "refused"}
     expected = RunStatus.BROKEN if kind in ours else RunStatus.FAILED
     assert outcome.status == ("pending" if kind == "cancelled" else expected)
     assert outcome.failure_kind is kind

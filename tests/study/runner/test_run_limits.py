@@ -257,9 +257,9 @@ def costing(usd=0.0, tokens=0):
 @pytest.mark.parametrize(
     ("budget", "agent", "expected"),
     [
-        ({"max_cost_usd": 1.0}, costing(usd=0.4), 3),
+        ({"max_cost_usd": 1.0}, costing(usd=0.4), 2),
         ({"max_cost_usd": 1.2}, costing(usd=0.4), 3),
-        ({"max_tokens": 1000}, costing(tokens=300), 4),
+        ({"max_tokens": 1000}, costing(tokens=300), 3),
         ({"max_tokens": 1000, "max_cost_usd": 0.1}, costing(usd=0.1, tokens=1), 1),
     ],
 )

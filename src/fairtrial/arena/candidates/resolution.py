@@ -80,6 +80,19 @@ async def resolve(
     return Changes(MappingProxyType(files), digest, left_out)
 
 
+async def resolve_diff(diff: bytes, snapshot: Snapshot) -> Changes | Rejection:
+    """Return the changes of a diff to a base, whatever candidates may change; or a rejection."""
+    base = await list_base(snapshot)
+    with scratch_index(snapshot, base) as scratch:
+        entries = await apply_diff(diff, scratch, base, ".")
+        if isinstance(entries, Rejection):
+            return entries
+        changed = await _load_entries(entries, scratch)
+    if isinstance(changed, Rejection):
+        return changed
+    return _refuse_links(changed, base) or Changes(MappingProxyType(dict(sorted(changed.items()))))
+
+
 async def _compare_revision(
     revision: str, scratch: ScratchIndex, base: BaseFiles, rules: PathRules
 ) -> tuple[Mapping[str, GitEntry | None] | Rejection, tuple[str, ...]]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Generator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from fairtrial.arena.model.candidates import Changes
+from fairtrial.arena.model.candidates import Candidate, Changes
 from fairtrial.arena.slots.base import Base, prepare_base
 from fairtrial.arena.slots.copying import Origin, TargetTree
 from fairtrial.arena.slots.placement import overlay, refuse_misplaced
@@ -17,6 +16,7 @@ from fairtrial.arena.slots.pool_folders import PoolFolder, create_pool_folder, r
 from fairtrial.arena.slots.staging import Staging
 from fairtrial.arena.slots.threads import NoRoomError, as_lab_error, in_thread
 from fairtrial.arena.slots.tree import shows_mapped_writes
+from fairtrial.arena.slots.writing import read_changes
 from fairtrial.arena.snapshot.snapshot import Snapshot, find_top, take_snapshot
 from fairtrial.core import LabError, Mistake, StudyError, describe_value
 
@@ -32,10 +32,10 @@ class WorktreeSlot:
     number: the slot's number in the pool, from 1
     """
 
-    def __init__(self, number: int, staging: Staging, base: Base) -> None:
+    def __init__(self, number: int, staging: Staging, base: Base, snapshot: Snapshot) -> None:
         self.number = number
         self._staging: Staging | None = staging
-        self._base = base
+        self._base, self._snapshot = base, snapshot
 
     @property
     def path(self) -> Path:
@@ -47,16 +47,20 @@ class WorktreeSlot:
         staging, base = self._get_staging(), self._base
         await in_thread(_reset, staging, base.complete if trusted else base.visible)
 
-    async def write_candidate(self, changes: Changes) -> None:
-        """Write a candidate's files.
+    async def write_candidate(
+        self, candidate: Changes | Candidate | str | Path, code: str | bytes | None = None
+    ) -> None:
+        """Write a candidate's files: ``write_candidate("src/a.py", code)``, or a diff.
 
-        Raises `StudyError` if a path leads out of the tree, or if these are no `Changes`: the diff
-        of a `Candidate` would be dropped.
+        Raises `StudyError` if a path leads out of the tree, a diff doesn't apply to the base or
+        changes nothing, or the candidate is something else.
+
+        candidate: the path of a file, relative to the slot's folder; or a diff of the base, a
+            `Candidate`, or resolved `Changes`
+        code: the new content of the file; None if no file is named
         """
         staging = self._get_staging()
-        if not isinstance(changes, Changes):
-            message = f"expected Changes, got {describe_value(changes)}"
-            raise StudyError(Mistake(("changes",), message, "`Arena.resolve` makes them"))
+        changes = await read_changes(self._snapshot, candidate, code)
 
         def write() -> None:
             refuse_misplaced(changes.files, staging.target)
@@ -93,23 +97,28 @@ class WorktreeSlot:
 
 
 class WorktreePool:
-    """A pool of slots for candidates: ``async with WorktreePool(repo, 4) as pool``."""
+    """A pool of slots for candidates: ``async with WorktreePool(repo, 4) as pool``.
+
+    Without `async with`: `initialize` first, and `cleanup` at the end. A slot is leased by
+    ``async with pool.acquire() as slot``, or by ``slot = await pool.acquire()`` until
+    ``await pool.release(slot)``.
+    """
 
     def __init__(
         self,
-        repo: Path,
+        repo: Path | str,
         size: int,
         *,
         included: Sequence[str] = (),
         git: bool = False,
         largest_mb: int = 100,
         hidden: Sequence[str] = (),
-        python: Path | None = None,
+        python: Path | str | None = None,
         keep: bool = False,
         revision: str = "",
         kept: Mapping[str, Path] | None = None,
     ) -> None:
-        """Describe a pool; it is created on disk by `async with`.
+        """Describe a pool; it is created on disk by `async with`, or `initialize`.
 
         Raises `StudyError` if the size is below 1.
 
@@ -124,8 +133,14 @@ class WorktreePool:
         revision: a git revision whose files are the base, instead of those on disk
         kept: files on disk that are taken along nevertheless, by their path in the tree
         """
+        if not isinstance(size, int) or isinstance(size, bool):
+            raise StudyError(Mistake(("size",), f"expected a number, got {describe_value(size)}"))
+        if not isinstance(repo, (str, Path)):
+            raise StudyError(Mistake(("repo",), f"expected a path, got {describe_value(repo)}"))
         if size < 1:
             raise StudyError(f"a pool needs 1 slot or more, got {size}")
+        repo = Path(repo)
+        python = None if python is None else Path(python)
         self._repo, self._requested_size, self._keep = repo, size, keep
         self._take_snapshot = partial(
             take_snapshot, repo, largest_mb=largest_mb, revision=revision, kept=kept
@@ -142,8 +157,10 @@ class WorktreePool:
         self._trusts_times = False
         self._stagings: dict[int, Staging] = {}
         self._free: deque[int] = deque()
+        self._leased: dict[int, WorktreeSlot] = {}
         self._waiters: list[Event] = []
         self._renewals = 0
+        self._was_open = False
 
     @property
     def snapshot(self) -> Snapshot:
@@ -173,13 +190,24 @@ class WorktreePool:
         return self._kept
 
     async def __aenter__(self) -> WorktreePool:
+        await self.initialize()
+        return self
+
+    async def initialize(self) -> None:
+        """Create the pool on disk; does nothing if it is open."""
+        if self._base is not None:
+            return
+        self._was_open = True
         try:
             await self._open()
         except BaseException:
             self._keep, self._kept = False, None
             await self.close()
             raise
-        return self
+
+    async def cleanup(self) -> None:
+        """Remove the pool from disk, as `close`."""
+        await self.close()
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
@@ -252,19 +280,38 @@ class WorktreePool:
         await in_thread(_reset, staging, self._get_base().visible)
         return staging
 
-    @asynccontextmanager
-    async def acquire(self, *, trusted: bool = False) -> AsyncIterator[WorktreeSlot]:
-        """Lease a slot that holds the base, exclusively; wait until one is free."""
+    def acquire(self, *, trusted: bool = False) -> SlotLease:
+        """Lease a slot that holds the base, exclusively; wait until one is free.
+
+        The result is a context manager; awaited, it is the slot, until `release`.
+        """
+        return SlotLease(self, trusted)
+
+    async def release(self, slot: WorktreeSlot) -> None:
+        """End the lease of a slot that was acquired without a context manager.
+
+        Raises `LabError` if it isn't leased from this pool.
+        """
+        if self._leased.get(slot.number) is not slot:
+            raise LabError(f"slot {slot.number} is not leased, or from another pool")
+        self._give_back(slot)
+
+    async def _acquire(self, trusted: bool) -> WorktreeSlot:
         number = await self._take()
-        slot = None
         try:
             slot = await self._lease(number, trusted)
-            yield slot
-        finally:
-            # Nothing is awaited here, so that a cancellation can't interrupt it.
-            if slot is not None:
-                slot.release()
+        except BaseException:
             self._free.append(number)
+            self._wake()
+            raise
+        self._leased[number] = slot
+        return slot
+
+    def _give_back(self, slot: WorktreeSlot) -> None:
+        """End a lease; nothing is awaited, so that a cancellation can't interrupt it."""
+        if self._leased.pop(slot.number, None) is slot:
+            slot.release()
+            self._free.append(slot.number)
             self._wake()
 
     async def _take(self) -> int:
@@ -288,15 +335,18 @@ class WorktreePool:
 
     async def _lease(self, number: int, trusted: bool) -> WorktreeSlot:
         try:
-            slot = WorktreeSlot(number, self._stagings[number], self._get_base())
+            slot = self._make_slot(number)
             await slot.reset(trusted=trusted)
         except LabError:
             # Something in the folder can't be removed: leave it, and use another folder.
             self._renewals += 1
             self._stagings[number] = await self._stage(f"{number}-{self._renewals}")
-            slot = WorktreeSlot(number, self._stagings[number], self._get_base())
+            slot = self._make_slot(number)
             await slot.reset(trusted=trusted)
         return slot
+
+    def _make_slot(self, number: int) -> WorktreeSlot:
+        return WorktreeSlot(number, self._stagings[number], self._get_base(), self.snapshot)
 
     async def close(self) -> None:
         """Remove the pool from disk; what can't be removed is reported in `notes`."""
@@ -315,8 +365,28 @@ class WorktreePool:
 
     def _get_base(self) -> Base:
         if self._base is None:
-            raise LabError("the pool is closed")
+            how = "is closed" if self._was_open else "is not open: await pool.initialize()"
+            raise LabError(f"the pool {how}")
         return self._base
+
+
+class SlotLease:
+    """The lease of a slot: a context manager, or awaited for the slot itself."""
+
+    def __init__(self, pool: WorktreePool, trusted: bool) -> None:
+        self._pool, self._trusted = pool, trusted
+        self._slot: WorktreeSlot | None = None
+
+    def __await__(self) -> Generator[Any, Any, WorktreeSlot]:
+        return self._pool._acquire(self._trusted).__await__()
+
+    async def __aenter__(self) -> WorktreeSlot:
+        self._slot = await self._pool._acquire(self._trusted)
+        return self._slot
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._slot is not None:
+            self._pool._give_back(self._slot)
 
 
 def _reset(staging: Staging, target: TargetTree) -> None:

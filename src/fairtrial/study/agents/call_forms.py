@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from inspect import Parameter
@@ -26,6 +27,8 @@ from fairtrial.study.extensions import keyword_arguments
 from fairtrial.study.model.conditions import Condition
 
 Call = Callable[[Task], Any]
+_async_calls: weakref.WeakSet[Call] = weakref.WeakSet()
+"""The calls of coroutine functions."""
 NAMED_KIND, VARIADIC_KINDS = (
     Parameter.POSITIONAL_OR_KEYWORD,
     (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD),
@@ -286,6 +289,23 @@ def _choose_arguments(
     return arguments
 
 
+def _like(target: Callable[..., Any]) -> Callable[[Call], Call]:
+    """Return a decorator that marks a call as one of a coroutine function, if `target` is one."""
+    function = target if inspect.isroutine(target) else getattr(target, "__call__", target)  # noqa: B004
+
+    def mark(call: Call) -> Call:
+        if inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(function):
+            _async_calls.add(call)
+        return call
+
+    return mark
+
+
+def returns_at_once(call: Call) -> bool:
+    """Return whether a call only makes a coroutine, so that it can't block an event loop."""
+    return call in _async_calls
+
+
 def _make_call(
     target: Callable[..., Any],
     named: Mapping[str, Parameter],
@@ -296,6 +316,7 @@ def _make_call(
     positional = tuple(arguments[name] for name in positional_names)
     by_name = tuple((name, get) for name, get in arguments.items() if name not in positional_names)
 
+    @_like(target)
     def call(task: Task) -> Any:
         return target(
             *[get(task) for get in positional], **{name: get(task) for name, get in by_name}

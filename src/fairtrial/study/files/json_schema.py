@@ -104,6 +104,8 @@ _RULES: dict[type[Any], dict[str, json_schema.Schema]] = {
         "use": _NOT_BLANK,
         "max_parallel": _FROM_ONE,
         "max_per_minute": _ABOVE_ZERO,
+        "max_cost_usd": _ABOVE_ZERO,
+        "max_tokens": _FROM_ONE,
     },
     EvaluatorBinding: {"use": _NOT_BLANK},
     RowSample: {"n": _FROM_ONE},

@@ -29,7 +29,7 @@ EXCLUDED_FIELDS = {
     "constraints": ("description",),
     # The content of a matrix file counts, by way of the conditions, but not its path.
     "design_spec": ("max_conditions", "replicates", "matrix_path"),
-    "agents": ("max_parallel", "max_per_minute", "resources"),
+    "agents": ("max_parallel", "max_per_minute", "resources", "max_cost_usd", "max_tokens"),
     "problems": ("resources",),
 }
 """Parts of those fields that don't affect results."""

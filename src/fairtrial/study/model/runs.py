@@ -80,6 +80,8 @@ class FailureKind(StrEnum):
     """the result can't be stored"""
     CANCELLED = "cancelled"
     """the study was stopped during the run, which stays pending"""
+    REFUSED = "refused"
+    """an endpoint refused the key, the key is missing, or a quota is used up"""
 
 
 @dataclass(frozen=True, slots=True)

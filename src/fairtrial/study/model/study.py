@@ -35,6 +35,8 @@ class RunBudget(Record):
     retries: how often a run is repeated that failed through no fault of the agent
     max_cost_usd: the most that the study may cost, in US dollars
     max_tokens: the most tokens that the study may use
+    strict: whether the ceilings on cost and tokens are kept even by runs that take more than usual:
+        what a run can take at most is reserved before it starts
     """
 
     replicates: int = 1
@@ -46,6 +48,7 @@ class RunBudget(Record):
     max_cost_usd: float | None = None
     max_tokens: int | None = None
     max_runs_policy: Literal["refuse", "balanced"] = "refuse"
+    strict: bool = field(default=False, metadata=fields.ONLY_IF_SET)
 
     @property
     def is_balanced(self) -> bool:
@@ -96,6 +99,8 @@ class AgentBinding(Record):
     max_parallel: how many runs of this agent may be executed at once
     max_per_minute: how many runs of this agent may start within a minute
     resources: what each of its runs needs of the machine
+    max_cost_usd: the most that one of its runs can cost, in US dollars; what a ceiling reserves
+    max_tokens: the most tokens that one of its runs can use; what a ceiling reserves
     """
 
     use: str
@@ -103,11 +108,17 @@ class AgentBinding(Record):
     max_parallel: int | None = None
     max_per_minute: float | None = None
     resources: Resources | None = field(default=None, metadata=fields.ONLY_IF_SET)
+    max_cost_usd: float | None = field(default=None, metadata=fields.ONLY_IF_SET)
+    max_tokens: int | None = field(default=None, metadata=fields.ONLY_IF_SET)
 
     _short_field: ClassVar[str] = "use"
 
     def _mistakes(self) -> Iterator[Mistake]:
         yield from self._blank_mistakes("use")
+        for name in ("max_cost_usd", "max_tokens"):
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                yield Mistake((name,), f"must be above 0, got {value:g}")
         if self.max_parallel is not None and self.max_parallel < 1:
             yield Mistake(("max_parallel",), f"must be 1 or more, got {self.max_parallel}")
         if self.max_per_minute is not None and self.max_per_minute <= 0:

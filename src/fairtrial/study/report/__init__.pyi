@@ -28,7 +28,15 @@ from fairtrial.study.report.report_document import (
 from fairtrial.study.report.stale_files import (
     find_stale_files as find_stale_files,
 )
+from fairtrial.study.report.study_list import (
+    ListedStudy as ListedStudy,
+    list_studies as list_studies,
+)
+from fairtrial.study.report.study_pairs import (
+    compare_studies as compare_studies,
+)
 from fairtrial.study.report.study_reports import (
+    compare_levels as compare_levels,
     read_report_facts as read_report_facts,
     write_report as write_report,
 )

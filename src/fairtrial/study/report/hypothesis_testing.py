@@ -69,6 +69,22 @@ def judge_table(table: RunTable) -> list[HypothesisTest]:
     return apply_standings(table, tests, judge_table)
 
 
+def judge_plans(table: RunTable, plans: Sequence[AnalysisPlan]) -> list[HypothesisTest]:
+    """Run the first test of each of some plans, for all their hypotheses and outcomes.
+
+    Plans of the same name and policy are adjusted together.
+
+    table: the runs; its study has the hypotheses
+    """
+    outcomes = [
+        outcome
+        for plan in plans
+        for hypothesis in _list_claims(plan, table.study)
+        for outcome in _run_tests(table, plan, hypothesis, plan.tests[0], decides=True)
+    ]
+    return _judge_outcomes(outcomes)
+
+
 def judge_at_look(table: RunTable, number: int) -> list[HypothesisTest]:
     """Test the claims that have planned looks, at the levels of one of these looks.
 

@@ -16,11 +16,12 @@ from fairtrial.study.report.deviations import deviation_lines
 from fairtrial.study.report.flaky_problems import flaky_text
 from fairtrial.study.report.flow import trace_study
 from fairtrial.study.report.hypothesis_sections import render_tests
+from fairtrial.study.report.hypothesis_test import HypothesisTest
 from fairtrial.study.report.hypothesis_testing import judge_table
 from fairtrial.study.report.looks_section import looks_facts, looks_text
 from fairtrial.study.report.markdown_text import escape_markdown, format_list
 from fairtrial.study.report.methods_section import methods_text, setting_lines
-from fairtrial.study.report.run_table import collect_run_table
+from fairtrial.study.report.run_table import RunTable, collect_run_table
 from fairtrial.study.report.sensitivity import compare_analyses
 from fairtrial.study.report.sensitivity_section import render_sensitivity
 from fairtrial.study.report.summary_section import choose_outcomes, summary_text
@@ -53,7 +54,14 @@ def full_report(
     codebook: whether to include the codebook
     """
     data = collect_run_table(study, conditions, run_results)
-    tests = judge_table(data)
+    return report_text(data, judge_table(data), left_out=left_out, codebook=codebook)
+
+
+def report_text(
+    data: RunTable, tests: Sequence[HypothesisTest], *, left_out: int = 0, codebook: bool = True
+) -> str:
+    """Return the report on a run table and its tests; see `full_report`."""
+    study, conditions = data.study, data.conditions
     parts = [f"# {escape_markdown(study.title)}", summary_text(data, tests)]
     if tests:
         parts += ["## Tests", VERDICT_GUIDE, render_tests(tests)]
@@ -96,7 +104,14 @@ def report_facts(
     left_out: number of results that were left out because their runs are no longer in the plan
     """
     data = collect_run_table(study, conditions, run_results)
-    tests = judge_table(data)
+    return table_facts(data, judge_table(data), left_out=left_out)
+
+
+def table_facts(
+    data: RunTable, tests: Sequence[HypothesisTest], *, left_out: int = 0
+) -> dict[str, Any]:
+    """Return the content of a report on a run table and its tests; see `report_facts`."""
+    study = data.study
     lock = None if data.history is None else data.history.lock
     order = data.order_check
     return {

@@ -15,6 +15,7 @@ from fairtrial.study.model.runs import Assignment, RunSpec
 from fairtrial.study.model.study import AgentBinding
 from fairtrial.study.runner.look_gate import LookGate
 from fairtrial.study.runner.machine_room import MachineRoom
+from fairtrial.study.runner.purse import Purse
 
 PAUSE_S = 0.2
 LONGEST_WAIT_S = 60.0
@@ -87,6 +88,7 @@ class AssignmentFeed:
 
     find_demand: returns what a run of an agent on a problem needs of its machine
     room: the room on this machine, if runs are executed on it
+    purse: decides by the ceilings whether another run may start
 
     in_flight: the assignments under way and when they started, by execution index
     is_paused: whether to hand out nothing for now
@@ -106,12 +108,15 @@ class AssignmentFeed:
         room: MachineRoom | None = None,
         next_attempt: Callable[[int], int] = lambda execution_index: 1,
         read_journal: Callable[[RunSpec], tuple[bytes, ...]] = lambda spec: (),
+        purse: Purse | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._plan, self._order, self._pending = plan, order, pending
         self._timeout_s, self._next_attempt, self._clock = timeout_s, next_attempt, clock
         self._read_journal = read_journal
         self._gate = gate
+        self._purse = purse if purse is not None and purse.has_ceiling else None
+        self._held: Assignment | None = None
         self._waiting: int | None = None
         self._find_demand = find_demand
         self._room = room if find_demand is not None else None
@@ -124,7 +129,7 @@ class AssignmentFeed:
         self._postponed: dict[_LimitKey, deque[Assignment]] = {}
         self._is_limited = bool(self._agent_limits) or self._room is not None
         self._retries: list[tuple[float, int, Assignment]] = []
-        self._is_simple = gate is None and not self._is_limited
+        self._is_simple = gate is None and not self._is_limited and self._purse is None
         self._count = itertools.count()
         self.in_flight: dict[int, tuple[Assignment, float]] = {}
         self.is_paused = False
@@ -141,7 +146,9 @@ class AssignmentFeed:
             if execution_index is None:
                 return None
             return self._start(self._assign(execution_index))
-        assignment, wait_s = self._due_retry() if self._retries else (None, float("inf"))
+        assignment, wait_s = self._held, float("inf")
+        if assignment is None and self._retries:
+            assignment, wait_s = self._due_retry()
         if assignment is None:
             assignment, postponed_s = (
                 self._next_run() if self._is_limited else self._next_unlimited_run()
@@ -149,13 +156,26 @@ class AssignmentFeed:
             wait_s = min(wait_s, postponed_s)
         if assignment is None:
             return self._wait(wait_s)
+        if self._purse is not None and not self._purse.admits(assignment.spec.agent_spec_ref):
+            self._held = assignment
+            return self._wait_for_purse(self._purse)
+        self._held = None
         limit = self._find_limit(assignment)
         if limit is not None:
             limit.start()
         return self._start(assignment)
 
+    def _wait_for_purse(self, purse: Purse) -> float | None:
+        """Return how long to wait for runs under way to free what is reserved for them."""
+        if self.in_flight:
+            return PAUSE_S
+        purse.is_exhausted = self.is_stopped = True
+        return None
+
     def _start(self, assignment: Assignment) -> Assignment:
         self.in_flight[assignment.execution_index] = (assignment, self._clock())
+        if self._purse is not None:
+            self._purse.start(assignment.spec)
         # Read last, so that postponed assignments and retries don't hold journals in memory.
         journal = self._read_journal(assignment.spec)
         return assignment._replace(journal=journal) if journal else assignment
@@ -165,6 +185,8 @@ class AssignmentFeed:
         assignment, started_at = self.in_flight.pop(execution_index)
         if self._is_limited and (limit := self._find_limit(assignment)) is not None:
             limit.end()
+        if self._purse is not None:
+            self._purse.end(assignment.spec)
         return assignment, started_at
 
     def retry(self, assignment: Assignment, wait_s: float) -> None:
@@ -176,7 +198,7 @@ class AssignmentFeed:
     @property
     def is_at_gate(self) -> bool:
         """Whether nothing is under way, and nothing may start before the next planned look."""
-        if self.in_flight or self._retries or any(self._postponed.values()):
+        if self.in_flight or self._retries or self._held or any(self._postponed.values()):
             return False
         self._waiting = self._next_pending()
         is_open = self._waiting is not None and self._is_open(self._waiting)

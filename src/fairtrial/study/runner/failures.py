@@ -13,6 +13,7 @@ from typing import Any
 from fairtrial.core import Broken, LabError
 from fairtrial.study.ledger.packing import Body, UnwritableError, pack
 from fairtrial.study.model.runs import FailureKind, RunStatus
+from fairtrial.study.runner.access_errors import find_access_error
 
 MAX_ERROR_LENGTH = 2_000
 MAX_TRACE_LENGTH = 16_000
@@ -36,6 +37,7 @@ _OWN_CODE = (
 _STATUS = {
     FailureKind.BROKEN: RunStatus.BROKEN,
     FailureKind.KILLED: RunStatus.BROKEN,
+    FailureKind.REFUSED: RunStatus.BROKEN,
     FailureKind.UNWRITABLE: RunStatus.BROKEN,
     FailureKind.CANCELLED: RunStatus.PENDING,
 }
@@ -48,6 +50,8 @@ def failure_status(kind: FailureKind) -> RunStatus:
 
 def classify_error(error: BaseException) -> FailureKind:
     """Return the kind of failure that an exception means."""
+    if find_access_error(error) is not None:
+        return FailureKind.REFUSED
     if _consists_of(error, (Broken, LabError)):
         return FailureKind.BROKEN
     if isinstance(error, UnwritableError):
@@ -71,7 +75,10 @@ def describe_error(error: BaseException) -> str:
     except Exception:
         message = "(its message can't be read)"
     name = type(error).__name__
-    return make_writable(f"{name}: {message}" if message else name, MAX_ERROR_LENGTH)
+    text = f"{name}: {message}" if message else name
+    if advice := find_access_error(error):
+        text = f"{text[: MAX_ERROR_LENGTH - len(advice) - 2]}; {advice}"
+    return make_writable(text, MAX_ERROR_LENGTH)
 
 
 def format_trace(error: BaseException) -> str | None:

@@ -27,14 +27,19 @@ class PaymentTracker:
     def __init__(self, journals: JournalStore) -> None:
         self._journals = journals
         self._under_way: dict[RunKey, Expense] = {}
+        self._by_agent: dict[str | None, Expense] = {}
 
     @property
     def under_way(self) -> Expense:
         """The total costs of attempts that have not ended."""
         total = NO_EXPENSE
-        for paid in self._under_way.values():
+        for paid in self._by_agent.values():
             total = total.plus(paid)
         return total
+
+    def of_agent(self, agent: str | None) -> Expense:
+        """Return the total costs of an agent's attempts that have not ended."""
+        return self._by_agent.get(agent, NO_EXPENSE)
 
     def add(self, spec: RunSpec, attempt: int, data: bytes) -> None:
         """Append a packed entry to a run's journal; it is on disk when this returns."""
@@ -43,12 +48,18 @@ class PaymentTracker:
         if any(paid):
             run = spec.run_id, spec.seed
             self._under_way[run] = self._under_way.get(run, NO_EXPENSE).plus(paid)
+            agent = spec.agent_spec_ref
+            self._by_agent[agent] = self._by_agent.get(agent, NO_EXPENSE).plus(paid)
 
     def close(self, spec: RunSpec, outcome: Outcome) -> Outcome:
         """Return the outcome of an attempt, with the costs in its journal if it reports none."""
         own = NO_EXPENSE
         if self._under_way:
             own = self._under_way.pop((spec.run_id, spec.seed), NO_EXPENSE)
+            agent = spec.agent_spec_ref
+            self._by_agent[agent] = self._by_agent.get(agent, NO_EXPENSE).minus(own)
+            if not self._under_way:
+                self._by_agent.clear()  # and with it what rounding left
         if outcome.status is RunStatus.SUCCESS:
             return outcome
         total = total_paid(self._journals.entries(spec))

@@ -234,7 +234,7 @@ def choose_executor(
         if missing or isinstance(chosen, type):
             lacks = f", which has no {missing[0]}" if missing else ""
             message = f"expected a name or an executor, got {describe_value(chosen)}{lacks}"
-            hint = "'serial', 'processes', 'threads', a plug-in's name, or an Executor's instance"
+            hint = "'serial', 'processes', 'threads', 'async', a plug-in's name, or an Executor"
             mistakes.append(Mistake(("executor",), message, hint))
             return None, 1
         return chosen, _default_slots(chosen, study, settings) or slots

@@ -7,6 +7,7 @@ are written, and everything is returned as `Results`.
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import sys
@@ -45,15 +46,22 @@ from fairtrial.study.runner.output_folder import lock_output_folder
 from fairtrial.study.runner.payment_tracker import PaymentTracker
 from fairtrial.study.runner.preparation import PreparedStudy, prepare
 from fairtrial.study.runner.progress import Progress, ProgressCounts
+from fairtrial.study.runner.purse import Amount, Purse, read_expenses
 from fairtrial.study.runner.result_callback import make_result_callback
 from fairtrial.study.runner.run_attempt import StudyWork
-from fairtrial.study.runner.run_loop import RunLoop, Stop
+from fairtrial.study.runner.run_loop import RunLoop
 from fairtrial.study.runner.run_settings import RunSettings
 from fairtrial.study.runner.seeding import preserved_rng
 from fairtrial.study.runner.session_settings import EXECUTOR_OPTIONS, given_options
 from fairtrial.study.tables.export import check_target, export_tables
 from fairtrial.study.tables.provenance import collect_provenance
 from fairtrial.study.tables.results import Results
+
+log = logging.getLogger(__name__)
+GO_ON = (
+    "Mend the cause, then continue with run_study(..., resume=True, retry='failed'), which repeats "
+    "these runs; keep_going=True goes on all the same"
+)
 
 
 def run_study(
@@ -76,6 +84,7 @@ def run_study(
     only: str | None = None,
     limit: int | None = None,
     retry_wait_s: float = 1.0,
+    keep_going: bool = False,
     on_result: Callable[[RunResult], None] | None = None,
     on_event: events.Emit = events.ignore_event,
 ) -> Sequence[RunResult]:
@@ -105,6 +114,7 @@ def run_study(
         only=only,
         limit=limit,
         retry_wait_s=retry_wait_s,
+        keep_going=keep_going,
         include_sqlite=include_sqlite,
         include_parquet=include_parquet,
         progress=_progress_mode(show_progress),
@@ -117,6 +127,8 @@ def run_study(
     results = execute_study(study, settings)
     if results.stopped == "interrupted":
         raise KeyboardInterrupt(f"stopped; {results.folder} is resumed by run_study(resume=True)")
+    if results.stopped in ("repeated", "refused"):
+        settings.notify(f"stopped: {results.stop_reason}. {GO_ON}")
     return results
 
 
@@ -148,6 +160,7 @@ def execute_study(study: Study, settings: RunSettings) -> Results:
         journals = JournalStore(ledger)
         gate = open_gate(ledger, prepared.plan, order, is_pilot=settings.only is not None)
         selected = select_runs(ledger, prepared.plan, order, settings)
+        purse = _open_purse(prepared.study, reader, PaymentTracker(journals))
         feed = AssignmentFeed(
             prepared.plan,
             order,
@@ -159,18 +172,28 @@ def execute_study(study: Study, settings: RunSettings) -> Results:
             room=_find_room(prepared.executor),
             next_attempt=make_attempt_counter(ledger),
             read_journal=journals.entries,
+            purse=purse,
         )
-        stop = _run_session(
-            prepared, settings, ledger, PaymentTracker(journals), feed, control, folder, gate
-        )
+        loop = _run_session(prepared, settings, ledger, purse, feed, control, folder, gate)
         if settings.tables:
             reader.own_session = ledger.session
             forms = {"sqlite": settings.include_sqlite, "parquet": settings.include_parquet}
             export_tables(reader, folder, **forms)
         if not settings.checkpoint:
             ledger_stack.pop_all()  # results in memory need the open ledger
-            return Results(reader, stopped=stop)
-    return Results(LedgerReader.open(folder).with_plan(prepared.plan), stopped=stop)
+            return Results(reader, stopped=loop.stop, stop_reason=loop.stop_reason)
+    reader = LedgerReader.open(folder).with_plan(prepared.plan)
+    return Results(reader, stopped=loop.stop, stop_reason=loop.stop_reason)
+
+
+def _open_purse(study: Study, reader: LedgerReader, payments: PaymentTracker) -> Purse:
+    """Return the purse of a session, with what earlier ones spent."""
+    summary = reader.summary()
+    spent = Amount(summary.cost_usd, summary.tokens)
+    purse = Purse(study.run_budget, study.agents, payments, spent)
+    if purse.has_ceiling:
+        purse.learn(read_expenses(reader))
+    return purse
 
 
 def _find_room(executor: Executor) -> MachineRoom | None:
@@ -227,13 +250,13 @@ def _run_session(
     prepared: PreparedStudy,
     settings: RunSettings,
     ledger: Ledger,
-    payments: PaymentTracker,
+    purse: Purse,
     feed: AssignmentFeed,
     control: ControlFile,
     folder: Path,
     gate: LookGate | None,
-) -> Stop | None:
-    """Run one session; returns why it ended early, or None."""
+) -> RunLoop:
+    """Run one session; returns its loop, which knows why it ended early."""
     study, executor = prepared.study, prepared.executor
     reader = LedgerReader(ledger.connection, ledger.path).with_plan(prepared.plan)
     work = StudyWork(
@@ -252,7 +275,8 @@ def _run_session(
         progress = Progress(settings.progress, counts)  # may show a bar from here on
         loop = RunLoop(
             ledger=ledger,
-            payments=payments,
+            payments=purse.payments,
+            purse=purse,
             feed=feed,
             work=work,
             counts=counts,
@@ -262,10 +286,16 @@ def _run_session(
             on_committed=make_result_callback(reader, settings, progress),
             gate=gate,
             on_event=settings.on_event,
+            keep_going=settings.keep_going,
             progress=progress,
         )
+        log.info(
+            "study %s: %s of %s runs done; %s, %s at once, in %s",
+            *(study.study_id, counts.done, counts.total, executor.name, prepared.slots, folder),
+        )
         session.ended_how = loop.run(executor, prepared.slots) or "done"
-    return loop.stop
+        log.info("study %s: the session ended: %s", study.study_id, session.ended_how)
+    return loop
 
 
 class _Session:

@@ -6,6 +6,7 @@ attempt has an outcome.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import time
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial.core import LabError, events
+from fairtrial.study.agents.call_forms import returns_at_once
 from fairtrial.study.agents.events import EventStream, now
 from fairtrial.study.agents.journal import Journal
 from fairtrial.study.agents.output import ReadOutput, read_output
@@ -45,7 +47,7 @@ from fairtrial.study.problems.run_copies import (
     copy_value,
 )
 from fairtrial.study.problems.scoring import Row, read_verdict
-from fairtrial.study.protocols import Problem, Send
+from fairtrial.study.protocols import AsyncWork, InThread, Problem, Send
 from fairtrial.study.runner.bindings import Bindings
 from fairtrial.study.runner.failures import (
     MAX_ERROR_LENGTH,
@@ -82,15 +84,37 @@ def evaluate_output(
 
     run: the run that the output comes from
     """
-    if isinstance(problem, ProblemPacket) and isinstance(problem.evaluator, EvaluatorSet):
-        rows: list[Row] = resolve(problem.evaluator.evaluate(problem, copy_value(output), run))
-        return rows
-    return read_verdict(resolve(problem.evaluate(copy_value(output))))
+    return _read_rows(problem, resolve(_evaluate(problem, output, run)))
+
+
+def _evaluate(problem: Problem, output: Mapping[str, Any], run: EvaluationRun | None) -> Any:
+    """Return what a problem's evaluators return, which may be an awaitable."""
+    evaluators = _find_evaluators(problem)
+    if evaluators is None:
+        return problem.evaluate(copy_value(output))
+    assert isinstance(problem, ProblemPacket)
+    return evaluators.evaluate(problem, copy_value(output), run)
+
+
+def _read_rows(problem: Problem, verdict: Any) -> list[Row]:
+    rows: list[Row] = read_verdict(verdict) if _find_evaluators(problem) is None else verdict
+    return rows
+
+
+def _find_evaluators(problem: Problem) -> EvaluatorSet | None:
+    """Return the evaluators that a study names for a problem; None for one of its own."""
+    evaluator = problem.evaluator if isinstance(problem, ProblemPacket) else None
+    return evaluator if isinstance(evaluator, EvaluatorSet) else None
 
 
 def evaluate_rescored(problem: ProblemHooks, result: RunResult) -> list[Row]:
     """Return a problem's verdict on a stored result, as rows of evaluations."""
     return read_verdict(resolve(problem.rescore(result)))
+
+
+async def _settle(value: Any) -> Any:
+    """Return the result of an awaitable; any other value is returned unchanged."""
+    return await value if hasattr(type(value), "__await__") else value
 
 
 def _refuse_entry(data: bytes) -> None:
@@ -175,7 +199,7 @@ class _RunRecord:
         self.workspace.close()
 
 
-class StudyWork:
+class StudyWork(AsyncWork):
     """The work of a study: attempts runs with bound agents and problems; see `protocols.Work`.
 
     bindings: the agents and problems
@@ -228,12 +252,8 @@ class StudyWork:
         emit: called with each packed event
         note: called with each packed journal entry; returns when it is durable
         """
-        spec, condition = assignment.spec, assignment.condition
-        run = _RunRecord(
-            EventStream(emit),
-            Workspace(self._workspaces, spec.run_id, assignment.attempt),
-            Journal(assignment.journal, note or _refuse_entry),
-        )
+        spec = assignment.spec
+        run = self._begin(assignment, emit, note)
         started_at, started_s = now(), time.perf_counter()
         try:
             if self._seed is not None:
@@ -241,9 +261,7 @@ class StudyWork:
             if self._bindings.condition_runner is None:
                 self._run_agent(run, assignment)
             else:
-                given = copy_spec(spec), copy_condition(condition)
-                output = resolve(self._bindings.condition_runner(*given))
-                run.add_output(read_output(output))
+                run.add_output(read_output(resolve(self._call_agent(run, assignment))))
         except KeyboardInterrupt:
             run.close()
             raise
@@ -252,6 +270,47 @@ class StudyWork:
         latency_s = time.perf_counter() - started_s
         run.close()
         return self._outcome(run, spec, started_at, latency_s)
+
+    async def attempt_async(
+        self, assignment: Assignment, emit: Send, note: Send, in_thread: InThread
+    ) -> Outcome:
+        """Attempt a run in an event loop; raises nothing but KeyboardInterrupt and CancelledError.
+
+        What isn't async of agent and evaluator is called by `in_thread`.
+        """
+        run = self._begin(assignment, emit, note)
+        started_at, started_s = now(), time.perf_counter()
+        try:
+            call = self._bindings.agents.get(assignment.spec.agent_spec_ref or "")
+            if call is not None and returns_at_once(call):
+                output = self._call_agent(run, assignment)
+            else:
+                output = await in_thread(self._call_agent, run, assignment)
+            run.add_output(read_output(await _settle(output)))
+            problem = self._bindings.problems.get(assignment.spec.problem_id)
+            if self._bindings.condition_runner is not None:
+                problem = None
+            if problem is not None and run.failure_kind is None and run.outputs is not None:
+                run.is_evaluating = True
+                origin = EvaluationRun(copy_spec(assignment.spec), run.journal)
+                verdict = await in_thread(_evaluate, problem, run.outputs, origin)
+                run.evaluations = _read_rows(problem, await _settle(verdict))
+        except (KeyboardInterrupt, asyncio.CancelledError):
+            run.close()
+            raise
+        except BaseException as error:
+            run.fail(error)
+        latency_s = time.perf_counter() - started_s
+        run.close()
+        return self._outcome(run, assignment.spec, started_at, latency_s)
+
+    def _begin(self, assignment: Assignment, emit: Send, note: Send | None) -> _RunRecord:
+        """Return the record of a run that starts."""
+        return _RunRecord(
+            EventStream(emit),
+            Workspace(self._workspaces, assignment.spec.run_id, assignment.attempt),
+            Journal(assignment.journal, note or _refuse_entry),
+        )
 
     def fail(self, assignment: Assignment, kind: str, message: str, latency_s: float) -> Outcome:
         """Return the outcome of an attempt whose worker did not report one."""
@@ -276,22 +335,28 @@ class StudyWork:
 
     def _run_agent(self, run: _RunRecord, assignment: Assignment) -> None:
         """Run the agent on its problem, then evaluate its output."""
+        problem = self._bindings.problems[assignment.spec.problem_id]
+        run.add_output(read_output(resolve(self._call_agent(run, assignment))))
+        if run.failure_kind is None and run.outputs is not None:
+            run.is_evaluating = True
+            origin = EvaluationRun(copy_spec(assignment.spec), run.journal)
+            run.evaluations = evaluate_output(problem, run.outputs, origin)
+
+    def _call_agent(self, run: _RunRecord, assignment: Assignment) -> Any:
+        """Return what the agent or the condition runner returns, which may be an awaitable."""
         spec = assignment.spec
+        if self._bindings.condition_runner is not None:
+            given = copy_spec(spec), copy_condition(assignment.condition)
+            return self._bindings.condition_runner(*given)
         problem = self._bindings.problems[spec.problem_id]
         run.execution_metadata["problem_family"] = problem.family
         assert spec.agent_spec_ref is not None
         call = self._bindings.agents[spec.agent_spec_ref]
         emit_progress = self.emit_progress if os.getpid() == self._process else events.ignore_event
-        given = run.events, run.workspace, run.journal, emit_progress
+        parts = run.events, run.workspace, run.journal, emit_progress
         # Copies, so that what the agent changes there is seen by no other run and in no table.
         condition = copy_condition(assignment.condition)
-        task = Task(copy_problem(problem), condition, copy_spec(spec), *given)
-        run.add_output(read_output(resolve(call(task))))
-        if run.failure_kind is None and run.outputs is not None:
-            run.is_evaluating = True
-            run.evaluations = evaluate_output(
-                problem, run.outputs, EvaluationRun(copy_spec(spec), run.journal)
-            )
+        return call(Task(copy_problem(problem), condition, copy_spec(spec), *parts))
 
     def _outcome(
         self, run: _RunRecord, spec: RunSpec, started_at: str, latency_s: float

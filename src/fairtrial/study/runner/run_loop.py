@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import deque
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fairtrial.core import LedgerError, events
-from fairtrial.study.ledger.packing import pack
+from fairtrial.study.ledger.packing import pack, unpack
 from fairtrial.study.ledger.writer import COMMIT_S, Ledger
 from fairtrial.study.model.runs import (
     Assignment,
@@ -27,13 +28,16 @@ from fairtrial.study.model.study import RunBudget
 from fairtrial.study.protocols import Executor, Work
 from fairtrial.study.runner.assignment_feed import AssignmentFeed
 from fairtrial.study.runner.control import ControlFile, Interrupts
+from fairtrial.study.runner.failure_watch import FailureWatch
 from fairtrial.study.runner.inline import InlineWork
 from fairtrial.study.runner.look_gate import LookGate
 from fairtrial.study.runner.payment_tracker import PaymentTracker
 from fairtrial.study.runner.progress import Progress, ProgressCounts
+from fairtrial.study.runner.purse import Purse
 
-Stop = Literal["failure", "budget", "cancelled", "interrupted"]
+Stop = Literal["failure", "budget", "cancelled", "interrupted", "repeated", "refused"]
 """Why a study ended before all its runs were done."""
+log = logging.getLogger(__name__)
 POLL_S = 0.01
 LIVE_S = 1.0
 SLOW_S = 0.5
@@ -50,6 +54,7 @@ class RunLoop:
 
     ledger: where results are written
     payments: the costs of attempts under way
+    purse: what is spent and reserved under the ceilings
     feed: the assignments
     work: what executors do with an assignment
     counts: the progress in numbers
@@ -60,11 +65,14 @@ class RunLoop:
     on_committed: called with the execution index of each result, once it is committed
     gate: makes the planned looks; None if there are none
     on_event: receives an event after each look
-    stop: why the session ends early
+    keep_going: whether to go on although the first runs of an agent all fail in the same way, or an
+        endpoint refuses the key
+    stop, stop_reason: why the session ends early, as a word and in a sentence
     """
 
     ledger: Ledger
     payments: PaymentTracker
+    purse: Purse
     feed: AssignmentFeed
     work: Work
     counts: ProgressCounts
@@ -75,7 +83,9 @@ class RunLoop:
     on_committed: Callable[[int], None] | None = None
     gate: LookGate | None = None
     on_event: events.Emit = events.ignore_event
+    keep_going: bool = False
     stop: Stop | None = None
+    stop_reason: str = ""
 
     def __post_init__(self) -> None:
         self._uncommitted: deque[tuple[int, RunStatus]] = deque()
@@ -84,10 +94,7 @@ class RunLoop:
         self._polled_at = self._live_written_at = 0.0
         self._last_live: object = None
         self._live_lock = threading.Lock()
-        limits = self.budget.max_cost_usd, self.budget.max_tokens
-        self._has_budget = any(limit is not None for limit in limits)
-        self._spent_usd = self.counts.cost_usd
-        self._used_tokens = self.counts.tokens
+        self._watch = FailureWatch()
 
     def run(self, executor: Executor, slots: int) -> Stop | None:
         """Run until there is no more to do, or a reason to stop, which is returned."""
@@ -119,9 +126,13 @@ class RunLoop:
         finally:
             self.progress.close()
             self.control.clear()
+        if self.purse.is_exhausted:
+            self.stop = self.stop or "budget"
         has_more = self.counts.done < self.counts.total or self.ledger.reruns
         if self.stop == "budget" and not has_more:
             self.stop = None  # the last run used it up
+        if self.stop == "budget":
+            self.stop_reason = self.purse.describe()
         return self.stop
 
     def _handle_reports(
@@ -175,40 +186,58 @@ class RunLoop:
         outcome = self._account(assignment, report.outcome)
         if outcome is not report.outcome:
             report = report._replace(outcome=outcome)
-        if self._has_budget:
-            self._check_budget()
+        self._check_budget()
         if outcome.status is RunStatus.BROKEN and outcome.failure_kind in RETRIED_KINDS:
             retries = self._retry_counts.get(report.execution_index, 0)
             if retries < self.budget.retries:
                 self._retry_counts[report.execution_index] = retries + 1
                 self.ledger.add_attempt(report, assignment.spec)
                 self.feed.retry(assignment, self.retry_wait_s * 2**retries)
+                log.info("run %s broke and is tried again", assignment.spec.run_id)
                 return
         if self._retry_counts:
             self._retry_counts.pop(report.execution_index, None)
         self.counts.add_duration(outcome.latency_s)
+        if log.isEnabledFor(logging.DEBUG):
+            self._log_run(assignment, outcome)
         self._uncommitted.append((report.execution_index, outcome.status))
         self.ledger.add_result(assignment, report)
         if outcome.status is RunStatus.FAILED and self.budget.fail_fast:
             self.stop = "failure"
+        if not self.keep_going:
+            self._look_for_causes(assignment, outcome)
+
+    def _log_run(self, assignment: Assignment, outcome: Outcome) -> None:
+        spec, kind = assignment.spec, outcome.failure_kind
+        log.debug(
+            "run %s (%s on %s): %s in %.3f s",
+            spec.run_id,
+            spec.agent_spec_ref,
+            spec.problem_spec_ref,
+            outcome.status if kind is None else f"{outcome.status}, {kind}",
+            outcome.latency_s,
+        )
+
+    def _look_for_causes(self, assignment: Assignment, outcome: Outcome) -> None:
+        """Start no more runs if those that ended show that the others would fail, too."""
+        reason = self._watch.add(assignment.spec, outcome)
+        stop: Stop = "repeated"
+        if outcome.failure_kind is FailureKind.REFUSED:
+            stop, reason = "refused", str(unpack(outcome.body).get("error_info"))
+        if reason and self.stop is None:
+            self.stop, self.stop_reason = stop, reason
+            log.warning("no more runs are started: %s", reason)
+            self.feed.is_stopped = True
 
     def _account(self, assignment: Assignment, outcome: Outcome) -> Outcome:
         """Add the costs of an attempt to the totals; returns its outcome with these costs."""
         outcome = self.payments.close(assignment.spec, outcome)
-        self._spent_usd += outcome.cost_usd
-        self._used_tokens += outcome.tokens
+        self.purse.settle(assignment.spec, outcome)
         return outcome
 
     def _check_budget(self) -> None:
         """Stop handing out runs once the budget is used up; runs under way are finished."""
-        if not self._has_budget:
-            return
-        max_usd, max_tokens = self.budget.max_cost_usd, self.budget.max_tokens
-        paid = self.payments.under_way
-        is_spent = (max_usd is not None and self._spent_usd + paid.cost_usd >= max_usd) or (
-            max_tokens is not None and self._used_tokens + paid.tokens >= max_tokens
-        )
-        if is_spent and self.stop is None:
+        if self.purse.has_ceiling and self.purse.is_spent and self.stop is None:
             self.stop = "budget"
             self.feed.is_stopped = True
 
@@ -236,7 +265,7 @@ class RunLoop:
             self.counts.count(status.value, self.ledger.reruns.pop(execution_index, None))
             if self.on_committed is not None:
                 self.on_committed(execution_index)
-        self.counts.cost_usd, self.counts.tokens = self._spent_usd, self._used_tokens
+        self.counts.cost_usd, self.counts.tokens = self.purse.spent
         self.counts.add_sample()
 
     def _write_live(self, now: float) -> None:

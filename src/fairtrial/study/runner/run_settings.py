@@ -38,6 +38,8 @@ class RunSettings:
     only: an expression that selects the runs of this session
     limit: how many runs to do in this session
     retry_wait_s: how long to wait before a broken run is retried; doubles each time
+    keep_going: whether to go on although the first runs of an agent all fail in the same way, or an
+        endpoint refuses the key
     tables: whether to write the tables at the end
     include_sqlite: whether to write them as an SQLite file, too
     include_parquet: whether to write them as Parquet files, too
@@ -65,6 +67,7 @@ class RunSettings:
     only: str | None = None
     limit: int | None = None
     retry_wait_s: float = 1.0
+    keep_going: bool = False
     tables: bool = True
     include_sqlite: bool = False
     include_parquet: bool = False

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import pandas
 
     from fairtrial.study.page.results_plot import ResultsPlot
+    from fairtrial.study.report.exploration_record import Exploration
 
 SHOWN_RUNS = 5
 
@@ -41,11 +42,14 @@ class Results(Sequence[RunResult]):
     ledger is closed when the object is garbage-collected.
 
     stopped: why the study ended before all runs were done; None if it did not
+    stop_reason: the same in a sentence, for a ceiling, a refused key, or repeated failures
     """
 
-    def __init__(self, reader: LedgerReader, *, stopped: str | None = None) -> None:
+    def __init__(
+        self, reader: LedgerReader, *, stopped: str | None = None, stop_reason: str = ""
+    ) -> None:
         self.reader = reader
-        self.stopped = stopped
+        self.stopped, self.stop_reason = stopped, stop_reason
         # Not __del__: in a reference cycle the connection might be collected first.
         weakref.finalize(self, reader.close)
         self._plan_indices = done_plan_indices(reader)
@@ -223,6 +227,22 @@ class Results(Sequence[RunResult]):
         from fairtrial.study.page.results_plot import ResultsPlot
 
         return ResultsPlot(self)
+
+    def compare(
+        self, *variables: str, outcomes: Sequence[str] | str = (), by: str | None = None
+    ) -> Exploration:
+        """Compare the levels of factors, or agents, whatever the plans declare: exploratory.
+
+        Raises `StudyError` if a name is unknown, or no run has a value of an outcome.
+
+        variables: factors, blocks or options of agents, or `agent_id`
+        outcomes: outcomes, or names of metrics or evaluations; by default the primary outcomes
+        by: also compare within each `problem`, `family` of problems, or level of a variable
+        """
+        from fairtrial.study.report.exploration import explore
+
+        names = [outcomes] if isinstance(outcomes, str) else list(outcomes)
+        return explore(self.study, self.conditions, iter(self), variables, outcomes=names, by=by)
 
     # -- the ledger --
 

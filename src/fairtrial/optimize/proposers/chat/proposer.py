@@ -48,6 +48,10 @@ class Chat(ChatOptions, Proposer):
         """Raise a `StudyError` for a ceiling that can't be kept, or if the key isn't set."""
         run_checks(lambda: self._check_ceiling(context.max_cost_usd), self.require_key)
 
+    async def probe(self) -> None:
+        """Raise a `LabError` if the endpoint can't be reached, or rejects the key."""
+        await ChatClient.of_event_loop(self).probe()
+
     def _check_ceiling(self, max_cost_usd: float | None) -> None:
         if max_cost_usd is not None:
             self.require_price(spell_cost(max_cost_usd))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import threading
+from contextvars import ContextVar
 from typing import Any, TextIO
 
 HEAD_BYTES = 48 * 1024
@@ -137,34 +138,35 @@ def _text_stream(output: BoundedOutput, replaced: TextIO | None) -> TextIO:
     return io.TextIOWrapper(sink, "utf-8", errors="backslashreplace", write_through=True)
 
 
-class _Target(threading.local):
-    stream: TextIO | None = None
+_capture_here: ContextVar[OutputCapture | None] = ContextVar("capture", default=None)
+"""What captures the output of this thread or task, and of what it awaits in the shared loop."""
 
 
 class ThreadOutput:
-    """Replaces `sys.stdout` or `sys.stderr`: sends each thread's text to that thread's stream.
+    """Replaces `sys.stdout` or `sys.stderr`: sends each thread's or task's text to its capture.
 
-    Threads without a stream of their own print to the original one.
+    Those without a capture of their own print to the original stream.
     """
 
-    def __init__(self, original: TextIO | None) -> None:
+    def __init__(self, original: TextIO | None, number: int) -> None:
         self._original = original or _text_stream(BoundedOutput(), None)  # there may be no terminal
-        self._target = _Target()
+        self._number = number
         self.replaced = original
         self.has_ended = False
 
-    def send_to(self, stream: TextIO) -> None:
-        """Send what this thread prints to `stream` from now on."""
-        self._target.stream = stream
+    @property
+    def _target(self) -> TextIO:
+        capture = _capture_here.get()
+        return self._original if capture is None else capture.streams()[self._number]
 
     def write(self, text: str) -> int:
-        return (self._target.stream or self._original).write(text)
+        return self._target.write(text)
 
     def flush(self) -> None:
-        (self._target.stream or self._original).flush()
+        self._target.flush()
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._target.stream or self._original, name)
+        return getattr(self._target, name)
 
 
 def _skip_ended(stream: Any) -> Any:
@@ -184,7 +186,7 @@ class ThreadCapture:
 
     def __enter__(self) -> ThreadCapture:
         self.before = sys.stdout, sys.stderr
-        self._out, self._err = ThreadOutput(sys.stdout), ThreadOutput(sys.stderr)
+        self._out, self._err = ThreadOutput(sys.stdout, 0), ThreadOutput(sys.stderr, 1)
         sys.stdout, sys.stderr = self._out, self._err
         return self
 
@@ -196,7 +198,5 @@ class ThreadCapture:
         sys.stdout, sys.stderr = _skip_ended(sys.stdout), _skip_ended(sys.stderr)
 
     def send_to(self, capture: OutputCapture) -> None:
-        """Send what this thread prints to `capture` from now on."""
-        out, err = capture.streams()
-        self._out.send_to(out)
-        self._err.send_to(err)
+        """Send what this thread or task prints to `capture` from now on."""
+        _capture_here.set(capture)

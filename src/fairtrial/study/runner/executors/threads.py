@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from fairtrial.core import LabError
+from fairtrial.study.event_loop import use_shared_loop
 from fairtrial.study.model.runs import (
     Assignment,
     Emitted,
@@ -24,6 +25,7 @@ from fairtrial.study.runner.executors.assignment_source import AssignmentSource
 from fairtrial.study.runner.executors.dispatcher import Dispatcher
 from fairtrial.study.runner.executors.event_limit import LimitedEmitter
 from fairtrial.study.runner.executors.output_capture import OutputCapture, ThreadCapture
+from fairtrial.study.runner.executors.pending_entry import PendingEntry
 
 LONGEST_SILENCE_S = 0.05
 
@@ -84,27 +86,7 @@ class _WorkerThread:
     current: _ThreadAttempt | None = None
 
 
-@dataclass(eq=False, slots=True)
-class _PendingEntry:
-    """A journal entry that a thread waits for: until it is durable, or refused.
-
-    data: the packed entry
-    is_durable: the answer
-    is_answered: set once there is an answer
-    """
-
-    data: bytes
-    is_durable: bool = False
-    is_answered: threading.Event = field(default_factory=threading.Event)
-
-    def answer(self, *, is_durable: bool) -> None:
-        """Let the thread continue; only the first answer counts."""
-        if not self.is_answered.is_set():
-            self.is_durable = is_durable
-            self.is_answered.set()
-
-
-_Message = tuple[_WorkerThread, _ThreadAttempt, bytes | _PendingEntry | Outcome | BaseException]
+_Message = tuple[_WorkerThread, _ThreadAttempt, bytes | PendingEntry | Outcome | BaseException]
 
 
 class _ThreadPool(Dispatcher):
@@ -120,7 +102,7 @@ class _ThreadPool(Dispatcher):
         self._busy: set[_WorkerThread] = set()
         self._has_abandoned = False
         self._next_deadline = math.inf
-        self._unanswered: set[_PendingEntry] = set()
+        self._unanswered: set[PendingEntry] = set()
         self._is_over = False
 
     @property
@@ -171,6 +153,7 @@ class _ThreadPool(Dispatcher):
 
     def _serve(self, thread: _WorkerThread) -> None:
         """Run assignments until the inbox says to end; this is the body of a thread."""
+        use_shared_loop()
         while (attempt := thread.inbox.get()) is not None:
             self._output.send_to(thread.capture)
             emitter = LimitedEmitter(self._event_sender(thread, attempt))
@@ -198,7 +181,7 @@ class _ThreadPool(Dispatcher):
         self, thread: _WorkerThread, attempt: _ThreadAttempt
     ) -> Callable[[bytes], None]:
         def send(data: bytes) -> None:
-            entry = _PendingEntry(data)
+            entry = PendingEntry(data)
             self._unanswered.add(entry)
             self._messages.put((thread, attempt, entry))
             if self._is_over:  # checked last, and set before entries are refused: one side sees it
@@ -217,7 +200,7 @@ class _ThreadPool(Dispatcher):
         now = time.monotonic()
         for thread, attempt, content in self._receive(now):
             if thread.current is not attempt:  # it exceeded its time limit and was reported
-                if isinstance(content, _PendingEntry):
+                if isinstance(content, PendingEntry):
                     content.answer(is_durable=False)
                 continue
             if isinstance(content, BaseException):
@@ -225,7 +208,7 @@ class _ThreadPool(Dispatcher):
             key = attempt.assignment.execution_index, attempt.assignment.attempt
             if isinstance(content, bytes):
                 yield Emitted(*key, content)
-            elif isinstance(content, _PendingEntry):
+            elif isinstance(content, PendingEntry):
                 yield Noted(*key, content.data)
                 # The caller stores the entry before it asks for the next report.
                 content.answer(is_durable=True)
