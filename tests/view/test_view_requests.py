@@ -242,6 +242,12 @@ def test_interrupting_it_ends_it_without_a_message(tmp_path):
     assert text == "Ctrl-C ends it\n"
 
 
+def test_json_has_the_address(tmp_path):
+    with serve(tmp_path, tmp_path / "locks", "--json") as server:
+        lines = [server.address, *(server.process.stdout.readline() for _ in range(3))]
+        assert json.loads("".join(lines))["address"].startswith("http://127.0.0.1:")
+
+
 def test_a_folder_that_cannot_have_a_study_is_an_error(tmp_path, run):
     code, _, text = run("view", str(tmp_path / "no" / "such"), "--no-open")
     assert code == 2

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from fairtrial.cli.output import folder_argument, note
+from fairtrial.cli.output import folder_argument, json_option, note, print_json
 from fairtrial.view import Viewer
 
 HIGHEST_PORT = 65_535
@@ -29,7 +29,8 @@ HIGHEST_PORT = 65_535
 )
 @click.option("--no-open", is_flag=True, help="Print the address, and don't open a browser.")
 @click.option("--control", is_flag=True, help="Let the page pause, resume and cancel studies.")
-def command(folder: Path, port: int, no_open: bool, control: bool) -> None:
+@json_option
+def command(folder: Path, port: int, no_open: bool, control: bool, as_json: bool) -> None:
     """Show the page of the study in a folder, live, or a list of the studies below it.
 
     Serves this machine only. The address has a token: whoever knows it can read the studies. The
@@ -39,7 +40,10 @@ def command(folder: Path, port: int, no_open: bool, control: bool) -> None:
     """
 
     def announce(address: str) -> None:
-        click.echo(address)
+        if as_json:
+            print_json({"ok": True, "address": address})
+        else:
+            click.echo(address)
         sys.stdout.flush()
         note("Ctrl-C ends it")
         if not no_open and _has_desktop():
