@@ -3,7 +3,7 @@
     python benchmarks/commands.py [--pairs N] [--budget SECONDS]
 
 Both get the same two commands and about the same time. hyperfine gives no interval for a ratio, so
-one is computed from its exported times: Welch's interval of the difference of mean logarithms, 95 %.
+one is computed from its exported times: Welch's 95 % interval of the difference of mean logarithms.
 A false alarm is an interval of two equal commands that excludes 1. Prints the load of the machine:
 under load the figures say little.
 """
