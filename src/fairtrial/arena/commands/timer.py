@@ -21,6 +21,7 @@ from fairtrial.arena.model.timings import Arm, Pair, Sample, Session
 from fairtrial.arena.model.verdicts import Failure, Reason, Rejection
 from fairtrial.arena.timing.bench import SessionBatch
 from fairtrial.arena.timing.session import ARMS, ArmError
+from fairtrial.arena.timing.stats.sequential import LOOKS
 from fairtrial.arena.timing.worker_channel import ChannelError, WorkerChannel
 from fairtrial.arena.timing.workers import WorkResult, run_workers
 from fairtrial.core import LabError
@@ -148,7 +149,8 @@ class CommandTimer:
         pair_s = sum(self.usual_s.values())
         peaks = (run.report.get("peak_mb", 0.0) for runs in outcome.result.values() for run in runs)
         self.judges_memory = max(peaks) > TOLD * self.own_mb
-        self.rounds = max(1, min(MOST_ROUNDS, round(SESSION_S / max(pair_s, 1e-6))))
+        session_s = min(SESSION_S, budget_s / (2 * LOOKS[0]))  # so that six sessions fit in easily
+        self.rounds = max(1, min(MOST_ROUNDS, round(session_s / max(pair_s, 1e-6))))
         return {arm: runs[-1] for arm, runs in outcome.result.items()}
 
     async def run(
