@@ -52,9 +52,9 @@ FILES = sorted(SOURCE.rglob("*.py"))
 # How many names and namespaces each facade may list, and how many names may cross packages in all
 # (`tools/import_graph.py`). Lower a number when it can be lowered; to raise one is a decision.
 MOST_NAMES = {
-    "core": 33, "llm": 14, "sandbox": 34, "study": 79, "arena": 77, "optimize": 23, "compat": 60,
+    "core": 33, "llm": 14, "sandbox": 34, "study": 79, "arena": 78, "optimize": 23, "compat": 60,
 }  # fmt: skip
-MOST_CROSSING_NAMES = 216
+MOST_CROSSING_NAMES = 217
 # Functions that a facade lists although no package uses them and no guide mentions them.
 UNDOCUMENTED: dict[str, set[str]] = {}
 
