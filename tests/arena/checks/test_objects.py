@@ -11,6 +11,7 @@ from calls_kit import CHECK, Slots
 
 from fairtrial.arena import Reason
 from fairtrial.core import StudyError
+from fairtrial.testing import cheats
 
 SHOP = """
     import functools
@@ -217,3 +218,16 @@ def test_a_call_that_can_not_be_recorded_is_refused_with_the_argument(tmp_path, 
     done, _ = record(tmp_path, text)
     assert message in done.stderr
     assert bool(message) == ("call 1 can't be recorded: " in done.stderr)
+
+
+@pytest.mark.parametrize(
+    "name", ["an object that imitates a result", "a result that is made when it is looked at"]
+)
+def test_objects_that_only_pretend_to_be_results_are_rejected(slots, name):
+    prepared = prepare(slots, function="shop:Cart.close")
+    (attack,) = (attack for attack in cheats.ATTACKS if attack.name == name)
+    code = attack.template.replace("BASE", "_base").replace("ATTACK", "_attack")
+    cheat = f"{dedent(SHOP)}\n_base = Cart.close\n{code}\nCart.close = _attack\n"
+    rejection = slots.judge(prepared, shop=cheat).rejection
+    assert rejection is not None
+    assert rejection.reason == Reason.DIFFERENT

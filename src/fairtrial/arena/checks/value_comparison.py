@@ -351,6 +351,7 @@ def _take_twin(comparison: _Comparison, item: Encoded, extra: list[Encoded]) -> 
 
 
 def _compare_state(comparison: _Comparison, where: str, expected: Encoded, actual: Encoded) -> None:
+    comparison.met.add((id(expected), id(actual)))
     if ("base" in expected) != ("base" in actual):
         comparison.add(where, expected, actual)
         return

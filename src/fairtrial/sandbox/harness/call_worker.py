@@ -57,12 +57,12 @@ def main() -> NoReturn:
     list_changes = process_state.record_state()
     hide_harness()
     try:
-        subject = load_subject(job)
+        called = load_called(job)
     except BaseException as error:
         reporter.send({"failed": codec.encode_raised(error), "traceback": format_error(error)})
         _exit(1)
     for number, case in enumerate(job["cases"]):
-        call = run_case(subject, case, codec.Caps(*job["caps"]), output)
+        call = run_case(called, case, codec.Caps(*job["caps"]), output)
         reporter.send({"case": number, **call.report})
     changes = list_changes()
     reporter.send({"done": len(job["cases"]), "files": list_recorded(), "changes": changes})
@@ -158,7 +158,7 @@ def find_function(name: str) -> Any:
     return target
 
 
-class Subject(NamedTuple):
+class CalledFunction(NamedTuple):
     """What is called.
 
     function: the function
@@ -171,13 +171,13 @@ class Subject(NamedTuple):
     prepare: Callable[[Any, Any], Any] | None
 
 
-def load_subject(job: dict[str, Any]) -> Subject:
+def load_called(job: dict[str, Any]) -> CalledFunction:
     """Import what a job names."""
     file, _, name = (job.get("prepare") or "").rpartition(":")
     path = _abspath(file)  # before a candidate can change the working folder
     function = find_function(job["function"])
     view = find_function(job["view"]) if job["view"] else None
-    return Subject(function, view, _load_step(path, name) if file else None)
+    return CalledFunction(function, view, _load_step(path, name) if file else None)
 
 
 def _load_step(path: str, name: str) -> Callable[[Any, Any], Any]:
@@ -222,7 +222,7 @@ class CallRecord:
 
 
 def run_case(
-    subject: Subject,
+    called: CalledFunction,
     case: Any,
     caps: Any,
     out: CapturedStdout,
@@ -235,8 +235,8 @@ def run_case(
     call = CallRecord()
     try:
         call.args, call.kwargs = pickled_calls.decode_call(case)
-        if subject.prepare is not None:
-            call.args, call.kwargs = subject.prepare(call.args, call.kwargs)
+        if called.prepare is not None:
+            call.args, call.kwargs = called.prepare(call.args, call.kwargs)
     except Exception as error:
         call.report = {"unusable": f"{type(error).__name__}: {error}"}
         return call
@@ -246,18 +246,18 @@ def run_case(
         watch(call)
     out.begin()
     try:
-        returned = subject.function(*given, **dict(named))
+        returned = called.function(*given, **dict(named))
         if is_lazy(returned):
             call.report["awaited"] = True
         call.result = await_result(returned)
-        shown = await_result(subject.view(call.result)) if subject.view else call.result
+        shown = await_result(called.view(call.result)) if called.view else call.result
         call.report["result"] = codec.encode(shown, caps, has_layouts=True)
     except BaseException as error:
         call.report["raised"] = encode_raised(error, caps)
         call.report["traceback"] = format_error(error)
     call.report["output"] = out.end()
     call.args, call.kwargs = list(given), dict(named)
-    call.report["after"] = None if subject.prepare else find_changes(call, case, caps)
+    call.report["after"] = None if called.prepare else find_changes(call, case, caps)
     return call
 
 

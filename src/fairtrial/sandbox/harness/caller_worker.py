@@ -49,13 +49,13 @@ def main() -> NoReturn:
     list_recorded = import_record.record_imports()
     call_worker.hide_harness()
     try:
-        subject = call_worker.load_subject(job)
+        called = call_worker.load_called(job)
     except BaseException as error:
         failed = codec.encode_raised(error)
         reporter.send({"failed": failed, "traceback": call_worker.format_error(error)})
         _exit(1)
     sys.setswitchinterval(SWITCH_S)
-    caller = Caller(subject, codec.Caps(*job["caps"]), output)
+    caller = Caller(called, codec.Caps(*job["caps"]), output)
     reports = caller.use(job["cases"]) if job["uses"] else caller.make_calls(job["cases"])
     for number, report in enumerate(reports):
         reporter.send({"case": number, **report})
@@ -66,14 +66,14 @@ def main() -> NoReturn:
 class Caller:
     """Calls a function, and uses its results.
 
-    subject: the function
+    called: the function
     caps: limits of encoded values
     output: captures what calls print
     """
 
-    def __init__(self, subject: Any, caps: Any, output: Any) -> None:
-        self.subject = subject
-        self.view = subject.view
+    def __init__(self, called: Any, caps: Any, output: Any) -> None:
+        self.called = called
+        self.view = called.view
         self.caps = caps
         self.output = output
 
@@ -99,7 +99,7 @@ class Caller:
 
     def call(self, case: Any, watch: Callable[[Any], None] | None = None) -> Any:
         """Make one call."""
-        return call_worker.run_case(self.subject, case, self.caps, self.output, watch)
+        return call_worker.run_case(self.called, case, self.caps, self.output, watch)
 
     def call_and_compare_objects(self, case: Any) -> Any:
         """Make one call, and find out which objects its result shares."""

@@ -103,10 +103,14 @@ class ClassFacts:
 
         Raises `HiddenStateError` if the class hides them.
         """
-        found = dict(self._iterate_attributes(value))
+        found = self.read_attributes(value)
         if self.fields is None:
             return found
         return dict(self._iterate_fields(found))
+
+    def read_attributes(self, value: object) -> dict[str, object]:
+        """Return the attributes of an instance, whether or not they are compared."""
+        return dict(self._iterate_attributes(value))
 
     @property
     def is_simple(self) -> bool:
@@ -124,6 +128,11 @@ class ClassFacts:
     def declares(self, name: str) -> bool:
         """Return whether the class or a base class of it defines this name."""
         return any(name in _namespace(base) for base in self.bases)
+
+    def declares_own(self, name: str) -> bool:
+        """Return whether a class in Python among them defines this name."""
+        own = self.bases[: _find(self.bases, self.native)]
+        return any(name in _namespace(base) for base in own)
 
     def _iterate_fields(self, found: dict[str, object]) -> Iterator[tuple[str, object]]:
         for name in self.fields or ():

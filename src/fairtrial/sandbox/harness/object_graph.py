@@ -1,7 +1,7 @@
 """The mutable objects that a value consists of: which they are, and changing them.
 
-Only containers of the standard library, dataclasses and arrays of numpy are entered, by their exact
-types and with the methods of those types: nothing that a class may override is called.
+Only containers of the standard library, instances of classes and arrays of numpy are entered, by
+their exact types and with the methods of those types: nothing that a class may override is called.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import builtins
 import collections
 from typing import Any
 
+from .instances import HIDDEN, ClassFacts, HiddenStateError, find_atom_writer, is_written_in_c
 from .library_values import find_numpy_type
 
 globals()["__builtins__"] = dict(vars(builtins))  # candidates may replace the process's own
@@ -17,6 +18,7 @@ MARK = "changed by the caller"
 _MOST_OBJECTS = 10_000
 _MOST_CHANGED = 100
 _NUMBERS = "biufc"
+_PLAIN = (type(None), bool, int, float, str)
 _deque = collections.deque
 _DICTS = (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)
 _read, _write = object.__getattribute__, object.__setattr__
@@ -27,6 +29,8 @@ _namespace = type.__dict__["__dict__"].__get__
 def list_mutable(value: object) -> list[Any]:
     """Return the mutable objects in a value, each as often as it occurs, up to a limit."""
     array = find_numpy_type("ndarray")
+    known: dict[int, ClassFacts] = {}
+    entered: dict[int, Any] = {}  # instances may refer to each other in cycles
     mutable, waiting, seen = [], [value], 0
     while waiting and seen < _MOST_OBJECTS:
         seen += 1
@@ -45,6 +49,14 @@ def list_mutable(value: object) -> list[Any]:
             waiting += reversed([value for _, value in _read_fields(part)])
         elif kind is set or kind is bytearray or (array is not None and kind is array):
             mutable.append(part)
+        elif _is_instance(kind):
+            facts = known.get(id(kind)) or ClassFacts(kind)
+            known[id(kind)] = facts
+            if not facts.declares_own("__setattr__"):
+                mutable.append(part)
+            if id(part) not in entered:
+                entered[id(part)] = part
+                waiting += reversed(_read_attributes(facts, part))
     return mutable
 
 
@@ -68,8 +80,37 @@ def change(value: object) -> None:
             part.add(MARK)
         elif kind is bytearray:
             part.append(0)
+        elif _is_instance(kind):
+            _change_attribute(part)
         else:
             _change_array(kind, part)
+
+
+def _is_instance(kind: type) -> bool:
+    """Return whether instances of a type hold nothing but attributes."""
+    if find_atom_writer(kind) is not None:  # members of enumerations are shared by all
+        return False
+    is_extended = any(base is not object and is_written_in_c(base) for base in _bases(kind))
+    return not is_extended and kind is not object and not is_written_in_c(kind)
+
+
+def _read_attributes(facts: ClassFacts, part: Any) -> list[Any]:
+    try:
+        return list(facts.read_attributes(part).values())
+    except HiddenStateError:
+        return []
+
+
+def _change_attribute(part: Any) -> None:
+    """Change the first attribute that holds a plain value."""
+    try:
+        attributes = ClassFacts(type(part)).read_attributes(part)
+    except HiddenStateError:
+        return
+    for name, value in attributes.items():
+        if any(type(value) is kind for kind in _PLAIN) and HIDDEN not in name:
+            _write(part, name, MARK)
+            return
 
 
 def _is_dict(kind: type) -> bool:

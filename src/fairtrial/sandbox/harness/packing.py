@@ -26,6 +26,9 @@ globals()["__builtins__"] = dict(vars(builtins))  # candidates may replace the p
 
 PACKED_FIRST = b"\x80"
 """The first byte of a packed value; that of JSON is another one."""
+PICKLED_FIRST = b"\x01"
+"""The first byte of pickled arguments."""
+_BINARY = (PACKED_FIRST, PICKLED_FIRST)
 _PROTOCOL = 4
 _FRAMED = b"\x00"
 _PAIR_END = b"\x86."  # how a packed tuple of two values ends
@@ -94,7 +97,8 @@ class _ObjectPickler(_ArrayPickler):
             facts = self.known[id(kind)] = instances.ClassFacts(kind)
             if not facts.is_simple:
                 raise _NotPlainError
-        return list, ((facts.name, facts.read_content(value), facts.read_state(value)),)
+        parts = (facts.name, facts.read_content(value), facts.read_state(value))
+        return list, (), None, iter(parts)  # items, so that instances may contain themselves
 
 
 class _PlainUnpickler(_pickle.Unpickler):
@@ -194,7 +198,7 @@ def _to_text(raw: bytes) -> str:
 def join_inputs(inputs: Iterable[bytes]) -> bytes:
     """Return inputs as one payload: lines, if all are JSON; else each with its size before it."""
     parts = list(inputs)
-    if all(part.startswith(b"{") for part in parts):
+    if not any(part.startswith(_BINARY) for part in parts):
         return b"\n".join(parts)
     framed = [_FRAMED]
     for part in parts:

@@ -14,7 +14,7 @@ import io
 import struct
 from typing import Any
 
-from . import codec, decoder
+from . import codec, decoder, packing
 from .library_values import TAG
 
 globals()["__builtins__"] = dict(vars(builtins))  # candidates may replace the process's own
@@ -23,7 +23,6 @@ PICKLED = "pickled"
 """The key of the pickled arguments in an encoded call."""
 PROTOCOL = 4
 """The version of pickles, which Python 3.8 and later read."""
-_FIRST = b"\x01"
 _SIZE = struct.Struct(">I")
 _MOST, _LONGEST = 4, 40
 _OUT_OF_REACH = ("__main__", "_fairtrial_inputs")
@@ -130,12 +129,14 @@ def pack_input(args: Any, kwargs: Any) -> bytes:
         "kwargs": {name: _summarize(item) for name, item in kwargs.items()},
     }
     summary = codec.dump_encoded(described).encode("ascii")
-    return b"".join((_FIRST, _SIZE.pack(len(summary)), summary, pickle_arguments(args, kwargs)))
+    return b"".join(
+        (packing.PICKLED_FIRST, _SIZE.pack(len(summary)), summary, pickle_arguments(args, kwargs))
+    )
 
 
 def is_pickled_input(data: bytes) -> bool:
     """Return whether `pack_input` made an input."""
-    return data[:1] == _FIRST
+    return data[:1] == packing.PICKLED_FIRST
 
 
 def read_summary(data: bytes) -> Any:

@@ -105,9 +105,9 @@ class CallBatch:
 
     def __init__(self, job: dict[str, Any]) -> None:
         self.caps = codec.Caps(*job["caps"])
-        subject = call_worker.load_subject(job)
-        self.function: Callable[..., Any] = subject.function
-        self.view, self.prepare = subject.view, subject.prepare
+        called = call_worker.load_called(job)
+        self.function: Callable[..., Any] = called.function
+        self.view, self.prepare = called.view, called.prepare
         self.inputs: list[bytes] = []
         self.cases: list[Any] = []
         self.before: list[bytes | None] = []
@@ -173,7 +173,8 @@ class CallBatch:
         They are packed if they are plain or arrays, and otherwise lines of JSON.
         """
         flush_output()
-        is_packable = not self.view and not any(map(self.has_changed, range(len(self.results))))
+        has_changed = self.prepare is None and any(map(self.has_changed, range(len(self.results))))
+        is_packable = not self.view and not has_changed
         packed: bytes | None = None
         if is_packable:
             packed = packing.pack_values(self.results)
@@ -200,15 +201,13 @@ class CallBatch:
 
     def has_changed(self, index: int) -> bool:
         """Return whether the arguments of a call may have been changed by it."""
-        if self.prepare is not None:  # they may be anything, and aren't compared
-            return False
         before = self.before[index]
         return before is None or packing.pack_values(self.cases[index]) != before
 
     def encode_changed_arguments(self, index: int) -> Any:
-        """Return the encoded arguments after a call; None if they are unchanged."""
-        if not self.has_changed(index):
-            return None
+        """Return the encoded arguments after a call; None if they aren't compared, or unchanged."""
+        if self.prepare is not None or not self.has_changed(index):
+            return None  # a step may make anything, so that isn't compared
         data = self.inputs[index]
         after = self.encode_arguments(self.cases[index])
         if pickled_calls.is_pickled_input(data):

@@ -139,10 +139,10 @@ def run_calls(session: TraceSession, job: dict[str, Any]) -> None:
     order, report, cases = session.order, session.report, job["cases"]
     if not order["timed"]:
         session.start()
-        subject = call_worker.load_subject(job)
+        called = call_worker.load_called(job)
         output, caps = call_worker.CapturedStdout(job["output_bytes"]), codec.Caps(*job["caps"])
         for case in cases:
-            call_worker.run_case(subject, case, caps, output)
+            call_worker.run_case(called, case, caps, output)
             report["done"] += 1
         return
     batch = timed_worker.CallBatch(job)
