@@ -137,6 +137,7 @@ def test_every_option_that_is_named_exists():
         for option in cli.get_command(click.Context(cli), name).params
         for flag in option.opts
     }
+    known |= {flag for option in cli.params for flag in option.opts}
     assert set(re.findall(r"--[a-z][a-z-]*", GUIDE)) <= known
 
 
