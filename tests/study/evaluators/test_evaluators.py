@@ -7,6 +7,7 @@ from run_kit import make_study, read_table
 
 from fairtrial import ProblemPacket, StudyError, run_study
 from fairtrial.core import LabError
+from fairtrial.sandbox import find_sandbox
 
 
 def scores(tmp_path, evaluator, answer, reference="42", **packet):
@@ -225,3 +226,17 @@ def test_a_command_judges_by_its_exit_code_or_by_what_it_prints(tmp_path):
     for number, (code, answer, expected) in enumerate(cases):
         evaluator = use("command", command=["{python}", "-c", code], sandbox="plain")
         assert scores(tmp_path / str(number), evaluator, answer) == expected
+
+
+def test_code_is_tested_in_the_machines_sandbox(tmp_path):
+    try:
+        find_sandbox()
+    except LabError as error:
+        pytest.skip(str(error))
+    secret = tmp_path / "secret.txt"
+    secret.write_text("mine")
+    hidden = f"assert not pathlib.Path({str(secret)!r}).exists()"
+    tests = f"import pathlib\nassert add(1, 2) == 3\n{hidden}"
+    evaluator = use("tests", tests_column="tests")
+    found = scores(tmp_path, evaluator, GOOD, None, payload={"tests": tests})
+    assert found == {"tests": 1, "tests_passed": 1}

@@ -20,6 +20,8 @@ from fairtrial.study.model.study import RunBudget
 
 DRIVER = Path(__file__).with_name("driver_of_tests.py")
 PYTHON = "{python}"
+NOT_STARTED = 127
+"""The exit code of a command that could not be started."""
 _FENCE = re.compile(r"```[\w+-]*[ \t]*\n(.*?)```", re.DOTALL)
 _MOST_NOTE = 1_000
 
@@ -82,10 +84,20 @@ class SandboxedEvaluator(Record, Evaluator):
 
 
 def python_folders() -> list[Path]:
-    """Return the folders of the running interpreter's virtual environment."""
-    prefix = Path(sys.prefix)
+    """Return the folders of the running interpreter, its virtual environment included."""
+    folders = dict.fromkeys(map(Path, (sys.prefix, sys.base_prefix, sys.base_exec_prefix)))
+    program = Path(sys.executable)
+    while program.is_symlink():
+        program = program.parent / program.readlink()
+        folders[program.parent] = None
+    system = (Path("/usr"), Path("/bin"))
     # A prefix that contains the home folder would show all of it.
-    return [] if Path.home().is_relative_to(prefix) or sys.prefix == sys.base_prefix else [prefix]
+    return [
+        folder
+        for folder in folders
+        if not Path.home().is_relative_to(folder)
+        and not any(folder.is_relative_to(one) for one in system)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +173,12 @@ def _list_tests(tests: Any) -> list[str]:
 
 
 def _read_report(done: Completed, token: str) -> dict[str, Any]:
-    """Return the scores of a test run: without the token at its end it did not get there."""
+    """Return the scores of a test run: without the token at its end it did not get there.
+
+    Raises `LabError` if the interpreter could not be started.
+    """
+    if done.exit_code == NOT_STARTED and done.stderr.text.startswith("cannot run"):
+        raise LabError(f"the tests could not be started: {done.stderr.text.strip()}")
     if done.ending is Ending.EXITED and done.exit_code == 0:
         for line in reversed(done.stdout.text.splitlines()):
             if line.startswith(token):
