@@ -44,6 +44,7 @@ def test_a_function_becomes_a_problem_with_tests_calls_and_larger_inputs(shop, t
     assert "left out: 1 call: argument 1, of type list, can't be pickled" in text
     assert "100 times as many items" in text
     assert "reached by 6 tests" in text
+    assert "fail on the base" not in text, "the recorder changes nothing"
 
 
 @pytest.mark.slow
