@@ -266,7 +266,7 @@ def test_unusual_but_valid_checks_are_accepted(check: dict[str, Any]) -> None:
             "budget_s: must be 0.1 or more, got 0.05: the fewest sessions that can decide "
             "anything, six, start twelve processes; the default is 20",
         ),
-        ({"bench": [{"name": "a"}]}, "bench[0]: needs `call` or `command`"),
+        ({"bench": [{"name": "a"}]}, "bench[0]: needs `call`, `command` or `suite`"),
         ({"bench": [{"call": "m:f", "inputs": "a.py:f"}]}, "bench[0]: 'name' is missing"),
         ({"bench": [{"name": "a", "call": "m:f"}]}, "bench[0].call: needs `inputs`"),
         (

@@ -126,7 +126,7 @@ def test_an_empty_folder_has_no_studies_and_a_missing_one_is_exit_2(run, tmp_pat
 def test_verbose_shows_what_happens_on_standard_error(study):
     path = study()
     command = [sys.executable, "-m", "fairtrial", "--verbose", "run", str(path), "--no-progress"]
-    shown = subprocess.run(command, capture_output=True, text=True, check=True)
+    shown = subprocess.run(command, capture_output=True, text=True, check=True, cwd=path.parent)
     assert "DEBUG fairtrial.study.runner.run_loop: run " in shown.stderr
     assert "24 of 24 runs done" in shown.stdout
     assert "DEBUG" not in shown.stdout

@@ -33,6 +33,7 @@ from fairtrial.arena import (
     TotalVerdict,
     Verdict,
 )
+from fairtrial.arena.model.memory import MemoryResult, MemoryVerdict
 from fairtrial.arena.model.timings import SlowInput
 from fairtrial.cli import (
     evaluate,
@@ -614,7 +615,12 @@ def test_a_base_that_fails_is_named_with_file_and_check(run, top, write, monkeyp
 
 
 def test_a_folder_that_is_no_repository(run, write):
-    code, _, err = run("evaluate", "--check-only", write(PROBLEM), "--unsandboxed")
+    path = write(PROBLEM)
+    for name, text in FILES.items():
+        target = path.parent / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, "utf-8")
+    code, _, err = run("evaluate", "--check-only", path, "--unsandboxed")
     assert code == 2
     assert "is not in a git repository: make it one (git init)" in err
 
@@ -656,6 +662,8 @@ def test_the_guides_json_is_what_is_printed(told):
         sample_s=2.6e-4,
         round_noise=0.05,
         timed_share=0.3,
+        memory=MemoryResult(MemoryVerdict.SMALLER, 0.8, 0.79, 0.81, 0.95, 14.2, 11.4),
+        cpu=estimate,
     )
     confirmed = TotalVerdict.CONFIRMED
     figures = (1.2e-4, 4.1e-4, 2.9e-4, 4.0e-4, 2.8e-4, 0.98, 0.9, 1.06, 0.99)

@@ -41,6 +41,7 @@ def test_these_are_all_numeric_flags():
         "--batch-refine",
         "--patience",
         "--seed",
+        "--hottest",
     }
     # Nothing may cost nothing, and there may be no repairs; a seed may be any whole number.
     unbounded = {"--max-cost", "--repairs", "--refinements", "--seed"}

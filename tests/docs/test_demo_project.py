@@ -199,7 +199,8 @@ def test_the_demo_ends_with_a_table_the_patch_and_where_the_reports_are():
         for sign in ("run artifacts/tidy/study.yaml", "report artifacts/tidy-study", "winner.py")
     ]
     assert places == sorted(places)
-    assert any("artifacts/tidy-study/report.md" in line for line in lines[-3:])
-    assert "artifacts/tidy-replayed/report.html" in lines[-1]
+    assert any("artifacts/tidy-study/report.md" in line for line in lines[-4:])
+    assert "artifacts/tidy-replayed/report.html" in lines[-2]
+    assert "view artifacts" in lines[-1]
     assert all("--unsandboxed" in each for each in demo_commands("optimize"))
     assert load_study(EXAMPLE / "study.yaml").agents["opt"].options["unsandboxed"] is True

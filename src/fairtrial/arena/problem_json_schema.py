@@ -79,6 +79,8 @@ _RULES: dict[type[Any], dict[str, json_schema.Schema]] = {
         "cores": _AT_LEAST_ONE,
         "max_startup_ratio": _AT_LEAST_ONE,
         "trust": {"enum": ["some", "none"]},
+        "measure": {"contains": {"const": "time"}},
+        "suite": {"pattern": rf"^$|{_PATH['pattern']}"},
     },
     Limits: {"memory_mb": _AT_LEAST_ONE, "processes": _AT_LEAST_ONE, "file_mb": _AT_LEAST_ONE},
 }
@@ -128,11 +130,25 @@ _DEPENDENCIES: dict[type[Any], json_schema.Schema] = {
         "oneOf": [
             {
                 "required": ["command"],
-                "properties": {"command": _WORDS, "call": _NO_TEXT},
+                "properties": {"command": _WORDS, "call": _NO_TEXT, "suite": _NO_TEXT},
             },
             {
                 "required": ["call", "inputs"],
-                "properties": {"call": _TEXT, "inputs": _TEXT, "command": _NO_WORDS},
+                "properties": {
+                    "call": _TEXT,
+                    "inputs": _TEXT,
+                    "command": _NO_WORDS,
+                    "suite": _NO_TEXT,
+                },
+            },
+            {
+                "required": ["suite"],
+                "properties": {
+                    "suite": _TEXT,
+                    "call": _NO_TEXT,
+                    "inputs": _NO_TEXT,
+                    "command": _NO_WORDS,
+                },
             },
         ]
     },

@@ -69,7 +69,7 @@ from fairtrial.core import LabError, Mistake, StudyError
     epilog="Examples: fairtrial compare main my-branch problem.yaml; "
     "fairtrial compare main . -- python -m shop --version; "
     "fairtrial compare --command 'sort a' --command 'sort -S1G a'",
-    short_help="Time one version against another.",
+    short_help="Time versions or commands against each other.",
 )
 @click.argument("words", nargs=-1, metavar="A B PROBLEM|TARGET")
 @strict_paths_option

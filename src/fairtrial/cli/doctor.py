@@ -22,7 +22,7 @@ REMEDY = " " * 10
 @click.command(
     name="doctor",
     epilog="Example: fairtrial doctor",
-    short_help="Show what this machine can enforce and how well it times.",
+    short_help="Show what this machine can enforce and time.",
 )
 @json_option
 @click.option(

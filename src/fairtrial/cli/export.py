@@ -14,7 +14,7 @@ from fairtrial.study import ledger, open_results, tables
 @click.command(
     name="export",
     epilog="Example: fairtrial export artifacts/my-study --complete-cases --parquet",
-    short_help="Write the tables again, or runs in the formats of other tools.",
+    short_help="Write tables again, or for other tools.",
 )
 @folder_argument
 @path_option("--out", metavar="DIR", help="Output directory; default: DIR.")

@@ -18,7 +18,7 @@ from fairtrial.cli.table import print_table
     name="hotspots",
     cls=CommandAfterDashes,
     epilog="Example: fairtrial hotspots -- python scripts/nightly.py",
-    short_help="Rank a project's functions by the time they take.",
+    short_help="Rank a project's functions by their time.",
 )
 @click.option(
     "--most",
@@ -31,7 +31,7 @@ from fairtrial.cli.table import print_table
 @unsandboxed_option("the project")
 @json_option
 def command(most: int, unsandboxed: bool, as_json: bool) -> None:
-    """Profile the project's tests, or the command after `--`, and rank functions by time.
+    """Rank functions by time: profile the project's tests, or the command after `--`.
 
     It runs in a copy of the project, in the sandbox. For each function: its own time, its time with
     all that it calls, its calls, how many tests reach it, and how many of its calls can be

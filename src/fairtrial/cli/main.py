@@ -22,61 +22,65 @@ import click
 from fairtrial import __version__
 from fairtrial.core import FairtrialError, LabError, StudyError
 
-COMMANDS = {
-    "init": ("fairtrial.cli.init:command", "Write a commented starter study."),
-    "check": ("fairtrial.cli.check:command", "Find every mistake in a study or problem file."),
-    "plan": ("fairtrial.cli.plan:command", "Show a study's conditions, runs, tests and power."),
-    "lock": ("fairtrial.cli.lock:command", "Lock a study before it is run."),
-    "run": ("fairtrial.cli.run:run", "Run a study."),
-    "resume": ("fairtrial.cli.run:resume", "Resume a study that was stopped."),
-    "retry": ("fairtrial.cli.run:retry", "Repeat runs that broke or failed."),
-    "status": ("fairtrial.cli.status:command", "Show the progress of a study."),
-    "list": ("fairtrial.cli.list:command", "List studies: state, progress, cost, verdicts."),
-    "show": (
-        "fairtrial.cli.show:command",
-        "List the runs, or show one; the candidates of an optimization.",
-    ),
-    "pause": ("fairtrial.cli.control:pause", "Pause a running study."),
-    "cancel": ("fairtrial.cli.control:cancel", "Stop a running study; finished runs are kept."),
-    "report": ("fairtrial.cli.report:command", "Test the hypotheses and write the report."),
-    "compare-studies": (
-        "fairtrial.cli.compare_studies:command",
-        "Compare two studies, and say what else differs.",
-    ),
-    "view": ("fairtrial.cli.view:command", "Show studies in the browser while they run."),
-    "export": (
-        "fairtrial.cli.export:command",
-        "Write the tables again, or runs in the formats of other tools.",
-    ),
-    "rescore": ("fairtrial.cli.rescore:command", "Score stored outputs with another evaluator."),
-    "bundle": ("fairtrial.cli.bundle:command", "Pack a study's results, or verify a bundle."),
-    "evaluate": ("fairtrial.cli.evaluate:command", "Judge code candidates against their base."),
-    "audit": ("fairtrial.cli.audit:command", "Test whether a problem's checks reject wrong code."),
-    "compare": ("fairtrial.cli.compare:command", "Time one version against another."),
-    "aa": (
-        "fairtrial.cli.aa:command",
-        "Time the base against itself: detectable effects.",
-    ),
-    "attack": (
-        "fairtrial.cli.attack:command",
-        "Try known cheats on a problem: which would win?",
-    ),
-    "optimize": (
-        "fairtrial.cli.optimize:command",
-        "Search for faster code and confirm the winner.",
-    ),
-    "hotspots": (
-        "fairtrial.cli.hotspots:command",
-        "Rank a project's functions by the time they take.",
-    ),
-    "clean": ("fairtrial.cli.clean:command", "Show and remove what killed runs left on disk."),
-    "doctor": (
-        "fairtrial.cli.doctor:command",
-        "Show what this machine can enforce and how well it times.",
-    ),
-    "doe": ("fairtrial.cli.doe:command", "Generate a design table without a study."),
-    "schema": ("fairtrial.cli.schema:command", "Print the JSON Schema of study files."),
+SECTIONS = {
+    "Studies": {
+        "init": ("fairtrial.cli.init:command", "Write a commented starter study."),
+        "check": ("fairtrial.cli.check:command", "Find every mistake in a study or problem file."),
+        "plan": ("fairtrial.cli.plan:command", "Show a study's conditions, runs, tests and power."),
+        "lock": ("fairtrial.cli.lock:command", "Lock a study before it is run."),
+        "run": ("fairtrial.cli.run:run", "Run a study."),
+        "resume": ("fairtrial.cli.run:resume", "Resume a study that was stopped."),
+        "retry": ("fairtrial.cli.run:retry", "Repeat runs that broke or failed."),
+        "status": ("fairtrial.cli.status:command", "Show the progress of a study."),
+        "list": ("fairtrial.cli.list:command", "List studies: state, progress, cost, verdicts."),
+        "pause": ("fairtrial.cli.control:pause", "Pause a running study."),
+        "cancel": ("fairtrial.cli.control:cancel", "Stop a running study; finished runs are kept."),
+    },
+    "Results of studies": {
+        "show": ("fairtrial.cli.show:command", "List runs, or show one, or candidates."),
+        "view": ("fairtrial.cli.view:command", "Show studies in the browser while they run."),
+        "report": ("fairtrial.cli.report:command", "Test the hypotheses and write the report."),
+        "compare-studies": (
+            "fairtrial.cli.compare_studies:command",
+            "Compare two studies, and say what else differs.",
+        ),
+        "export": ("fairtrial.cli.export:command", "Write tables again, or for other tools."),
+        "rescore": (
+            "fairtrial.cli.rescore:command",
+            "Score stored outputs with another evaluator.",
+        ),
+        "bundle": ("fairtrial.cli.bundle:command", "Pack a study's results, or verify a bundle."),
+    },
+    "Code": {
+        "optimize": (
+            "fairtrial.cli.optimize:command",
+            "Search for faster code and confirm the winner.",
+        ),
+        "hotspots": ("fairtrial.cli.hotspots:command", "Rank a project's functions by their time."),
+        "evaluate": ("fairtrial.cli.evaluate:command", "Judge code candidates against their base."),
+        "compare": (
+            "fairtrial.cli.compare:command",
+            "Time versions or commands against each other.",
+        ),
+        "audit": (
+            "fairtrial.cli.audit:command",
+            "Test whether a problem's checks reject wrong code.",
+        ),
+        "attack": (
+            "fairtrial.cli.attack:command",
+            "Try known cheats on a problem: which would win?",
+        ),
+        "aa": ("fairtrial.cli.aa:command", "Time the base against itself: detectable effects."),
+    },
+    "Machine and tools": {
+        "doctor": ("fairtrial.cli.doctor:command", "Show what this machine can enforce and time."),
+        "clean": ("fairtrial.cli.clean:command", "Show and remove what killed runs left on disk."),
+        "doe": ("fairtrial.cli.doe:command", "Generate a design table without a study."),
+        "schema": ("fairtrial.cli.schema:command", "Print the JSON Schema of study files."),
+    },
 }
+"""The commands by section: module and name of each, and its summary."""
+COMMANDS = {name: entry for commands in SECTIONS.values() for name, entry in commands.items()}
 
 
 GRACE_S = 2.0
@@ -120,8 +124,11 @@ class CommandTable(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+        width = max(map(len, COMMANDS))
+        for section, commands in SECTIONS.items():
+            with formatter.section(section):
+                rows = [(name.ljust(width), summary) for name, (_, summary) in commands.items()]
+                formatter.write_dl(rows)
 
 
 @click.group(cls=CommandTable, context_settings={"help_option_names": ["-h", "--help"]})
@@ -130,7 +137,8 @@ class CommandTable(click.Group):
 def cli(verbose: bool) -> None:
     """Every candidate gets a fair trial: designed studies of agents, prompts, models and patches.
 
-    Start with `fairtrial init`, then `fairtrial plan study.yaml` and `fairtrial run study.yaml`.
+    Studies: `fairtrial init`, then `fairtrial plan study.yaml` and `fairtrial run study.yaml`.
+    Faster code: `fairtrial optimize src/shop/cart.py::total`.
     """
     if verbose:
         _show_log()

@@ -41,7 +41,7 @@ LONGEST_EVENT, LONGEST_TEXT = 100, 300
 @click.command(
     name="show",
     epilog='Example: fairtrial show artifacts/my-study --where "score < 0.5" --sort -cost_usd',
-    short_help="List the runs, or show one; the candidates of an optimization.",
+    short_help="List runs, or show one, or candidates.",
 )
 @folder_argument
 @click.argument("what", metavar="[RUN_ID|CANDIDATE|lock]", required=False)

@@ -52,7 +52,7 @@ RECORDS = {
     ),
     OutcomeSpec: (
         "name source_table column aggregation derivation primary expected_type "
-        "missing_data_policy description sd icc slope_sd"
+        "missing_data_policy description sd icc slope_sd over_replicates"
     ),
     AnalysisPlan: (
         "analysis_plan_id hypothesis_ids tests outcomes covariates random_effects filters "
@@ -60,7 +60,7 @@ RECORDS = {
     ),
     RunBudget: (
         "replicates max_runs parallelism fail_fast timeout_s retries max_cost_usd max_tokens "
-        "max_runs_policy"
+        "max_runs_policy strict"
     ),
     SeedPolicy: "base_seed strategy per_run_offset",
     Condition: (

@@ -328,9 +328,9 @@ def test_replaced_results_count_as_known(tmp_path):
     def fail(run_spec, condition):
         raise RuntimeError("no")
 
-    run(make(tmp_path), condition_runner=fail)
+    run(make(tmp_path), condition_runner=fail, keep_going=True)
     again = make(tmp_path, run_budget=RunBudget(replicates=10, retries=0))
-    run(again, condition_runner=break_down, resume=True, retry="failed")
+    run(again, condition_runner=break_down, resume=True, retry="failed", keep_going=True)
     changed = make(tmp_path, hypotheses=(replace(H1, direction=HypothesisDirection.LESS), H2))
     with LATE:
         run(changed, resume=True)
@@ -345,6 +345,7 @@ def test_results_that_left_the_plan_count_as_known(tmp_path):
         resume=True,
         accept_changes=True,
         condition_runner=break_down,
+        keep_going=True,
     )
     changed = make(
         tmp_path,

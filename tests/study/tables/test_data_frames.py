@@ -6,8 +6,9 @@ import pytest
 from page_kit import HOSTILE, make_hostile_study
 from run_kit import make_study, run as run_one
 
-from fairtrial import Judgement, OptimizationResult, StudyError, Verdict, build_design
+from fairtrial import Judgement, OptimizationResult, Verdict, build_design
 from fairtrial.arena import Reason, Rejection
+from fairtrial.core import LabError
 from fairtrial.study import DesignRow, DesignTable
 from fairtrial.study.tables import table_view
 
@@ -51,7 +52,7 @@ def test_a_missing_library_is_named(results, monkeypatch):
         raise ImportError(name)
 
     monkeypatch.setattr(table_view, "import_module", missing)
-    with pytest.raises(StudyError, match="needs polars"):
+    with pytest.raises(LabError, match="needs polars"):
         results.runs.to_polars()
 
 

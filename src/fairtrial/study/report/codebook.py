@@ -64,7 +64,7 @@ RUNS: tuple[ColumnEntry, ...] = (
     ("error_info", "text", "the error, in one line"),
     ("failure_kind", "text", "why the run did not succeed: exception, timeout, crash, ..."),
     ("attempt", "whole number", "the attempt that gave this result"),
-    ("executor", "text", "the executor: serial, processes, threads, ray"),
+    ("executor", "text", "the executor: serial, processes, threads, async, ray"),
     ("host", "text", "the machine"),
 )
 EVENTS: tuple[ColumnEntry, ...] = (
