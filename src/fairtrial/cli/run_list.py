@@ -60,7 +60,7 @@ def show_list(folder: Path, options: ListOptions, *, as_json: bool) -> None:
     click.echo(f"{style(title, bold=True)}: {done:,} of {count(planned, 'run')} done")
     _print_current(folder)
     if not listed:
-        nothing = "none of them is what was asked for" if done else "nothing to show yet"
+        nothing = "no run matches" if done else "nothing to show yet"
         click.echo(nothing)
         return
     shown = listed[: SHOWN if options.limit is None else options.limit]
