@@ -33,8 +33,10 @@ function forest(outcome, effects) {
   const rows = effects.map((effect, index) => ({ ...effect, key: String(index) }));
   const names = new Map(rows.map((row) => [row.key, effectName(row, rows)]));
   const hasMargin = rows.some((row) => row.margin !== null);
+  const hasRing = rows.some((row) => row.low === null || row.high === null);
   const caption = "Estimate and interval of each test." + (hasMargin
-    ? " The gray band is the smallest effect of interest: an interval wholly inside it rules such an effect out." : "");
+    ? " The gray band is the smallest effect of interest: an interval wholly inside it rules such an effect out." : "")
+    + (hasRing ? " A ring is an estimate without an interval." : "");
   const main = figure({
     title: `Effects on ${outcome}`,
     caption,
@@ -64,7 +66,9 @@ function effectName(row, rows) {
 
 function forestPlot(rows, names, width, title) {
   const space = labelSpace([...names.values()], width);
-  const known = rows.filter((row) => row.low !== null && row.high !== null);
+  const hasInterval = (row) => row.low !== null && row.high !== null;
+  const known = rows.filter(hasInterval);
+  const tone = (row) => TONE_COLORS[row.tone] || "var(--c1)";
   return {
     marginLeft: space, marginRight: 16, marginTop: 8, marginBottom: 46, height: 62 + rows.length * 34,
     x: { label: title, labelAnchor: "center", labelArrow: "none", nice: true, grid: true },
@@ -74,9 +78,12 @@ function forestPlot(rows, names, width, title) {
       Plot.barX(rows.filter((row) => row.margin !== null && row.margin !== undefined),
         { y: "key", x1: (row) => -row.margin, x2: "margin", fill: "var(--band)" }),
       Plot.ruleX([0], { stroke: "var(--zero)" }),
-      Plot.ruleY(known, { y: "key", x1: "low", x2: "high", strokeWidth: 2.5, stroke: (row) => TONE_COLORS[row.tone] || "var(--c1)" }),
-      Plot.dot(rows, { y: "key", x: "estimate", r: 5, fill: (row) => TONE_COLORS[row.tone] || "var(--c1)",
+      Plot.ruleY(known, { y: "key", x1: "low", x2: "high", strokeWidth: 2.5, stroke: tone }),
+      Plot.dot(known, { y: "key", x: "estimate", r: 5, fill: tone,
         title: (row) => `${names.get(row.key)}\n${number(row.estimate)} [${number(row.low)}, ${number(row.high)}]`, tip: true }),
+      // Without an interval an estimate is a ring, so that it doesn't look precise.
+      Plot.dot(rows.filter((row) => !hasInterval(row)), { y: "key", x: "estimate", r: 5, fill: "var(--bg)", stroke: tone,
+        strokeWidth: 1.5, title: (row) => `${names.get(row.key)}\n${number(row.estimate)}, no interval`, tip: true }),
     ],
   };
 }
