@@ -29,6 +29,7 @@ from fairtrial.study import (
 from fairtrial.study.report import codebook, format_code
 from fairtrial.study.report.markdown_text import (
     escape_markdown,
+    format_confidence,
     format_number,
     format_p,
     format_table,
@@ -328,3 +329,11 @@ def test_a_report_is_written_into_the_folder_artifacts(tmp_path):
     assert [result.name for result in path.parent.iterdir()] == ["report.md"]
     with pytest.raises(StudyError, match="can't be written"):
         write_markdown_report(path, "x.md", "")
+
+
+@pytest.mark.parametrize(
+    ("confidence", "text"),
+    [(0.95, "95%"), (0.98333, "98.3%"), (0.9995, "99.95%"), (0.9999591, "99.9959%"), (1.0, "100%")],
+)
+def test_a_confidence_below_one_is_never_a_hundred_percent(confidence, text):
+    assert format_confidence(confidence) == text

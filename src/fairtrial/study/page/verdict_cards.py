@@ -10,7 +10,12 @@ from fairtrial.study.page.plain_data import clean_text, round_number
 from fairtrial.study.power.hypothesis_power import hypothesis_power
 from fairtrial.study.report.direction_text import describe_direction
 from fairtrial.study.report.hypothesis_test import HypothesisTest
-from fairtrial.study.report.markdown_text import format_interval, format_p, format_signed
+from fairtrial.study.report.markdown_text import (
+    format_confidence,
+    format_interval,
+    format_p,
+    format_signed,
+)
 from fairtrial.study.report.run_table import RunTable
 from fairtrial.study.report.verdicts import TestVerdict
 
@@ -51,7 +56,7 @@ def make_cards(data: RunTable, tests: Sequence[HypothesisTest]) -> list[dict[str
                 "difference": clean_text(test.difference),
                 "estimate": format_signed(test.estimate) if test.estimate is not None else "",
                 "interval": format_interval(test.interval),
-                "confidence": f"{100 * test.confidence:.3g}%",
+                "confidence": format_confidence(test.confidence),
                 "facts": list(_facts(test)),
                 "notes": [clean_text(note) for note in test.notes[:MOST_NOTES]],
             }
@@ -103,7 +108,7 @@ def list_effects(tests: Sequence[HypothesisTest]) -> list[dict[str, Any]]:
             "difference": clean_text(test.difference),
             "verdict": str(test.verdict),
             "tone": TONES[test.verdict],
-            "confidence": f"{100 * test.confidence:.3g}%",
+            "confidence": format_confidence(test.confidence),
             **_estimate_numbers(test.estimate, test.interval),
             "margin": round_number(test.minimum_size),
             "problems": [

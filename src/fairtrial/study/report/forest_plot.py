@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairtrial.study.report.comparison_results import ProblemEffect
-from fairtrial.study.report.markdown_text import format_interval, format_number, format_signed
+from fairtrial.study.report.markdown_text import (
+    format_confidence,
+    format_interval,
+    format_number,
+    format_signed,
+)
 from fairtrial.study.stats.finding import CONFIDENCE, Interval
 
 WIDTH = 41
@@ -38,7 +43,7 @@ def draw_forest_plot(
         for name, (_, value, ends, mark) in zip(names, rows, strict=True)
     ]
     if estimate is not None and interval is not None and confidence != CONFIDENCE:
-        lines[-1] += f" ({100 * confidence:.3g}%)"
+        lines[-1] += f" ({format_confidence(confidence)})"
     axis = format_number(low).ljust(WIDTH - len(format_number(high))) + format_number(high)
     return "\n".join([*lines, f"{' ' * width} {axis}"])
 

@@ -14,6 +14,7 @@ from fairtrial.study.report.flow import count_flow
 from fairtrial.study.report.follow_up_tests import STRATA_TITLE
 from fairtrial.study.report.hypothesis_test import HypothesisTest
 from fairtrial.study.report.losses import imbalance_notes
+from fairtrial.study.report.markdown_text import format_confidence
 from fairtrial.study.report.samples import ComparisonSample
 from fairtrial.study.report.verdicts import TestVerdict
 from fairtrial.study.stats.assumptions import mean_notes, rank_notes
@@ -104,7 +105,7 @@ def _mean_notes(request: TestRequest, result: TestResult, test: HypothesisTest) 
     low, high = test.bounds
     return [
         "the smallest effect of interest is compared with the difference of means, "
-        f"{100 * test.confidence:.3g}% CI [{low:.3g}, {high:.3g}]"
+        f"{format_confidence(test.confidence)} CI [{low:.3g}, {high:.3g}]"
     ]
 
 

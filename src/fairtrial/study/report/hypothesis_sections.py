@@ -14,6 +14,7 @@ from fairtrial.study.report.hypothesis_test import HypothesisTest
 from fairtrial.study.report.markdown_text import (
     escape_markdown,
     format_code,
+    format_confidence,
     format_interval,
     format_list,
     format_number,
@@ -119,7 +120,7 @@ def _bound_text(test: HypothesisTest) -> str:
 
 def _confidence_text(test: HypothesisTest) -> str:
     """Return the confidence level of the intervals in words."""
-    level = f"{100 * test.confidence:.3g}%"
+    level = format_confidence(test.confidence)
     if test.policy == "none" or test.family < 2:
         return level
     kind = "of those selected" if test.policy == "bh" else f"over all {test.family} tests"

@@ -99,6 +99,15 @@ def format_interval(interval: tuple[float, float] | None) -> str:
     return f"[{format_number(low)}, {format_number(high)}]"
 
 
+def format_confidence(confidence: float) -> str:
+    """Format a confidence as a percentage, such as ``98.3%``; below 1 it is never ``100%``."""
+    text = f"{100 * confidence:.3g}"
+    if text == "100" and confidence < 1:
+        missing = f"{100 * (1 - confidence):.1e}"
+        text = f"{100 - float(missing):.{1 - int(missing.partition('e')[2])}f}".rstrip("0")
+    return f"{text}%"
+
+
 def format_p(p: float | None) -> str:
     """Format a p value as ``= 0.034`` or ``< 0.0001``."""
     if p is None or p != p:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from fairtrial.study.report.markdown_text import (
     escape_markdown,
     format_code,
+    format_confidence,
     format_interval,
     format_p,
     format_signed,
@@ -32,7 +33,7 @@ def render_sensitivity(tables: Sequence[SensitivityTable]) -> str:
         hypothesis = f"{format_code(table.hypothesis_id)} {escape_markdown(table.label)}"
         parts.append(f"### {hypothesis}: {format_code(table.outcome)} by {by}")
         rows = [_format_row(row) for row in table.rows]
-        level = f"{100 * table.confidence:.3g}% CI"
+        level = f"{format_confidence(table.confidence)} CI"
         columns = [level if column == "CI" else column for column in COLUMNS]
         parts.append(format_table(columns, rows, right=(2, 4)))
         parts.append(escape_markdown(table.conclusion, 1_000))
