@@ -172,16 +172,23 @@ def test_an_unfinished_study_is_shown_without_what_compares_its_conditions(clien
     assert not (place / "deeper" / "half" / "looks.jsonl").exists()
 
 
-def test_showing_verdicts_early_is_recorded_as_a_look(client, studies, server, place):
-    path = f"/study/{studies['deeper/half']['id']}/look"
-    assert client.get(path).status_code == 405
-    assert client.post(path).status_code == 403  # it doesn't say where it comes from
-    looks = place / "deeper" / "half" / "looks.jsonl"
-    assert not looks.exists()
-    data = client.post(path, headers={"Origin": server.base}).json()
-    assert data["hidden"] is False
-    assert data["verdicts"][0]["preliminary"] is True
-    assert json.loads(looks.read_text())["results"] == 14
+def test_showing_verdicts_early_is_recorded_as_a_look(tmp_path):
+    make_hostile_study(tmp_path / "studies" / "half", replicates=2, limit=14).close()
+    looks = tmp_path / "studies" / "half" / "looks.jsonl"
+    with (
+        serve(tmp_path / "studies", tmp_path / "locks") as server,
+        server.client() as client,
+        client.stream("GET", "/events") as response,
+    ):
+        line = next(line for line in response.iter_lines() if line.startswith("data: "))
+        path = f"/study/{json.loads(line[6:])['studies'][0]['id']}/look"
+        assert client.get(path).status_code == 405
+        assert client.post(path).status_code == 403  # it doesn't say where it comes from
+        assert not looks.exists()
+        data = client.post(path, headers={"Origin": server.base}).json()
+        assert data["hidden"] is False
+        assert data["verdicts"][0]["preliminary"] is True
+        assert json.loads(looks.read_text())["results"] == 14
 
 
 def test_a_run_is_shown_with_its_output(client, studies):
