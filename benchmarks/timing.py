@@ -42,7 +42,7 @@ import anyio
 
 import timing_peers
 import timing_race
-from fairtrial.arena import Measurement, builtin_problem, check_clock
+from fairtrial.arena import Measurement, self_test
 from fairtrial.arena.timing.bench import choose_cores
 from fairtrial.arena.timing.decision import measure
 from fairtrial.arena.timing.stats.autocorrelation import serial_correlation
@@ -81,10 +81,10 @@ async def run_aa(given: Given) -> None:
         for workload in left:
             missing = wanted - given.ledger.count(workload=workload)
             before = load()
-            with builtin_problem(workload) as problem:
+            with self_test.builtin_problem(workload) as problem:
                 if given.quick:
                     problem = replace(problem, budget_s=QUICK_S)
-                found = await check_clock(problem, comparisons=min(chunk, missing))
+                found = await self_test.check_clock(problem, comparisons=min(chunk, missing))
             for each in found.measurements:
                 given.ledger.add(row_of(each, workload=workload, load_before=before))
             tell_progress(f"{workload}: {given.ledger.count(workload=workload)} of {wanted}")

@@ -30,8 +30,8 @@ from fairtrial.arena import (
     Measurement,
     Rejection,
     Session,
-    builtin_problem,
     open_arena,
+    self_test,
 )
 from fairtrial.arena.timing.bench import SessionBatch
 from fairtrial.arena.timing.decision import DecisionRules
@@ -100,7 +100,7 @@ def write_pieces(top: Path, pieces: int) -> None:
 @contextmanager
 def pieces_problem(workload: str) -> Iterator[CodeProblem]:
     """A problem whose base does `BASE_PIECES` pieces of a workload."""
-    with builtin_problem() as problem:
+    with self_test.builtin_problem() as problem:
         write_pieces(problem.folder, BASE_PIECES)
         function, inputs = f"workloads.pieces:repeat_{workload}", f"{INPUTS}:{workload}"
         yield replace(
@@ -147,7 +147,7 @@ async def open_pairs(
 @asynccontextmanager
 async def open_builtin(workload: str, *, plain: bool) -> AsyncIterator[Bench]:
     """A bench for one of the built-in workloads, in a sandbox or without."""
-    with builtin_problem(workload) as problem:
+    with self_test.builtin_problem(workload) as problem:
         settings = ArenaSettings(unsandboxed=plain)
         chosen = replace(problem, sandbox="plain" if plain else problem.sandbox)
         async with open_arena(chosen, settings=settings) as arena, arena.bench() as bench:

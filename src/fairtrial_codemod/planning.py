@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, islice
 
-from fairtrial.arena import ASSUMES
+from fairtrial.arena import delivery
 from fairtrial.optimize import Request, RequestKind, Tried
 from fairtrial_codemod.catalog import BY_NAME
 from fairtrial_codemod.reachability import find_reachable
@@ -240,7 +240,7 @@ def _add_assumptions(notes: Sequence[str]) -> tuple[str, ...]:
     """Return the notes of transformations, followed by their assumptions, once each."""
     names = [note.partition(":")[0] for note in notes]
     assumptions = dict.fromkeys(BY_NAME[name].assumes for name in names)
-    return (*notes, *(f"{ASSUMES}{text}" for text in assumptions if text))
+    return (*notes, *(f"{delivery.ASSUMES}{text}" for text in assumptions if text))
 
 
 def read_words(texts: Iterable[str]) -> set[str]:

@@ -20,7 +20,7 @@ from fairtrial.arena import (
 from fairtrial.arena.checks import command_check as commands, pytest_check as tests
 from fairtrial.arena.slots.pool_folders import find_pool_folders
 from fairtrial.core import LabError, StudyError
-from fairtrial.sandbox import WarmServer
+from fairtrial.sandbox import warm_start
 from fairtrial.sandbox.selection import FULL_SANDBOXES, try_sandbox
 
 HAS_SANDBOX = not all(try_sandbox(sandbox) for sandbox in FULL_SANDBOXES)
@@ -125,14 +125,14 @@ def make_problem(top, **changes):
 def forks():
     """What was forked from a warm server, by its first words."""
     found = []
-    fork = WarmServer.fork
+    fork = warm_start.WarmServer.fork
 
     async def counted(self, order, descriptors):
         found.append(order["argv"][1:3])
         await fork(self, order, descriptors)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(WarmServer, "fork", counted)
+        patch.setattr(warm_start.WarmServer, "fork", counted)
         yield found
 
 

@@ -13,9 +13,7 @@ import fairtrial.sandbox.warm_start as warm
 from fairtrial.arena import (
     ArenaSettings,
     Basis,
-    CandidateJudged,
     Check,
-    CheckStarted,
     CodeProblem,
     Evaluation,
     Judgement,
@@ -24,6 +22,7 @@ from fairtrial.arena import (
     Verdict,
     evaluate_candidates,
     evaluate_candidates_sync,
+    events as arena_events,
     opening,
     warm_imports as warming,
 )
@@ -141,11 +140,18 @@ def test_as_many_are_under_way_as_there_are_slots_and_callbacks_are_called(top, 
 
     found = anyio.run(run)
     # With one slot no two are under way at once.
-    about = [event for event in events if isinstance(event, (CheckStarted, CandidateJudged))]
+    about = [
+        event
+        for event in events
+        if isinstance(event, (arena_events.CheckStarted, arena_events.CandidateJudged))
+    ]
     assert about == [
         event
         for judgement in found.judgements
-        for event in (CheckStarted(judgement.name), CandidateJudged(judgement.name, judgement))
+        for event in (
+            arena_events.CheckStarted(judgement.name),
+            arena_events.CandidateJudged(judgement.name, judgement),
+        )
     ]
     assert [item.basis for item in found.judgements] == [Basis.EXIT_STATUS] * 3
 

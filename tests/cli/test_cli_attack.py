@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fairtrial.cli import attack
+from fairtrial.testing import cheats
 from fairtrial.testing.cheats import ATTACKS, AttackOutcome, AttackReport, AttackResult
 
 PROBLEM = Path(__file__).parents[2] / "examples" / "attack" / "list.yaml"
@@ -23,7 +23,7 @@ def outcomes(monkeypatch):
             calls.append(options)
             return AttackReport(problem.problem_id, "namespaces", results, 12.0)
 
-        monkeypatch.setattr(attack, "attack_problem", attack_problem)
+        monkeypatch.setattr(cheats, "attack_problem", attack_problem)
         return calls
 
     return set_outcomes

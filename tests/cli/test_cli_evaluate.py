@@ -17,8 +17,6 @@ from click.testing import CliRunner
 import fairtrial
 from fairtrial.arena import (
     Basis,
-    CandidateJudged,
-    CheckStarted,
     Difference,
     Estimate,
     Evaluation,
@@ -32,6 +30,7 @@ from fairtrial.arena import (
     TotalCheck,
     TotalVerdict,
     Verdict,
+    events as arena_events,
 )
 from fairtrial.arena.model.memory import MemoryResult, MemoryVerdict
 from fairtrial.arena.model.timings import SlowInput
@@ -351,11 +350,13 @@ def test_a_live_table_fits_its_terminal_and_shows_what_is_going_on(table):
         == "running the checks on the unchanged base ... 0 s (22 candidates not shown)"
     )
     for place in range(22):
-        table.receive(CheckStarted(f"c{place}"))
+        table.receive(arena_events.CheckStarted(f"c{place}"))
         if place < 20:
             long = judgement(f"c{place}", Reason.TESTS, f"1 of 2 tests: {LONG}" * 3)
             table.receive(
-                CandidateJudged(f"c{place}", long if place % 2 else judgement(f"c{place}"))
+                arena_events.CandidateJudged(
+                    f"c{place}", long if place % 2 else judgement(f"c{place}")
+                )
             )
     shown = lines_of(table)
     assert len(shown) == 11
@@ -385,8 +386,8 @@ def test_a_log_is_told_now_and_then_how_far_it_is(monkeypatch, capsys):
     monkeypatch.setattr(judging, "LINES_S", 0.0)
     lines = judging.EvaluationLog(["a", "b"])
     lines.receive(PhaseStarted(Phase.BASE_CHECKS))
-    lines.receive(CandidateJudged("b", judgement("b")))
-    lines.receive(CandidateJudged("a", judgement("a")))
+    lines.receive(arena_events.CandidateJudged("b", judgement("b")))
+    lines.receive(arena_events.CandidateJudged("a", judgement("a")))
     assert capsys.readouterr().err.splitlines() == [
         "running the checks on the unchanged base ...",
         "1 of 2 judged: 1 passed ...",
@@ -404,7 +405,7 @@ def replay(monkeypatch, top, run):
     def replay(end, *options):
         async def judge(problem, candidates, *, settings, **others):
             name = candidates[0].name
-            settings.emit(CandidateJudged(name, judgement(name)))
+            settings.emit(arena_events.CandidateJudged(name, judgement(name)))
             if isinstance(end, BaseException):
                 raise end
             return replace(end, judgements=tuple(judgement(each.name) for each in candidates))

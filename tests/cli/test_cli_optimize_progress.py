@@ -11,17 +11,15 @@ import pytest
 from fairtrial.arena import (
     Basis,
     Benchmark,
-    CandidateJudged,
     Check,
-    CheckStarted,
     CodeProblem,
     Estimate,
     Judgement,
     Measurement,
     Reason,
     Rejection,
-    TimingProgress,
     Verdict,
+    events as arena_events,
 )
 from fairtrial.cli import live_display as live, optimize_progress as optimizing
 from fairtrial.cli.optimize_errors import explain_failure
@@ -33,18 +31,7 @@ from fairtrial.core.events import (
     Remark,
     ignore_event,
 )
-from fairtrial.optimize import (
-    CandidateDropped,
-    CandidateEntered,
-    CandidatePassed,
-    Optimizer,
-    ProposalReceived,
-    ProposalRequested,
-    RequestKind,
-    RequestWithdrawn,
-    Usage,
-    UsageTotal,
-)
+from fairtrial.optimize import Optimizer, RequestKind, Usage, UsageTotal, events as optimize_events
 from fairtrial.sandbox import WAITING
 from fairtrial.study import spell_cost
 
@@ -56,15 +43,17 @@ BASE_TIMING = PhaseStarted(Phase.BASE_TIMING)
 
 
 def requested(lineage=0):
-    return ProposalRequested(f"initial/{lineage}", RequestKind.INITIAL, lineage)
+    return optimize_events.ProposalRequested(f"initial/{lineage}", RequestKind.INITIAL, lineage)
 
 
 def received(usage, lineage=0, refusal=""):
-    return ProposalReceived(f"initial/{lineage}", RequestKind.INITIAL, lineage, usage, refusal)
+    return optimize_events.ProposalReceived(
+        f"initial/{lineage}", RequestKind.INITIAL, lineage, usage, refusal
+    )
 
 
 def entered(id="0.0", name="c", **known):
-    return CandidateEntered(id, None, RequestKind.INITIAL, name, **known)
+    return optimize_events.CandidateEntered(id, None, RequestKind.INITIAL, name, **known)
 
 
 def rejected(name="0.0"):
@@ -101,12 +90,12 @@ def test_a_log_has_a_line_for_each_step_and_what_it_has_cost(log):
         entered(note="first\nsecond"),
         entered("1.0", "d", duplicate_of="0.0"),
         received(PRICED, 2, "no idea"),
-        TimingProgress("0.0", 0),
-        TimingProgress("0.0", 6, Estimate(2.0, 1.9, 2.1, 6, 0.95)),
-        CandidateJudged("0.0", faster()),
-        CandidateJudged("2.0", rejected()),
+        arena_events.TimingProgress("0.0", 0),
+        arena_events.TimingProgress("0.0", 6, Estimate(2.0, 1.9, 2.1, 6, 0.95)),
+        arena_events.CandidateJudged("0.0", faster()),
+        arena_events.CandidateJudged("2.0", rejected()),
         PhaseStarted(Phase.CONFIRMATION, "0.0"),
-        CandidateDropped("0.0", "it crashed"),
+        optimize_events.CandidateDropped("0.0", "it crashed"),
     ):
         log.receive(event)
     assert told(log) == [
@@ -143,9 +132,13 @@ def test_the_introduction_is_printed_only_if_there_is_work(log):
 
 
 def test_a_candidate_with_too_few_sessions_is_reported(log):
-    log.receive(TimingProgress("0.0", 1))
+    log.receive(arena_events.TimingProgress("0.0", 1))
     few = Measurement(Verdict.INCONCLUSIVE, None, notes=("only 1 sessions fit into 2 s",))
-    log.receive(CandidateJudged("0.0", Judgement("c", "d", Verdict.INCONCLUSIVE, measurement=few)))
+    log.receive(
+        arena_events.CandidateJudged(
+            "0.0", Judgement("c", "d", Verdict.INCONCLUSIVE, measurement=few)
+        )
+    )
     assert told(log) == [
         "0.0  timed: 1 session",
         "0.0  inconclusive: only 1 sessions fit into 2 s",
@@ -154,7 +147,7 @@ def test_a_candidate_with_too_few_sessions_is_reported(log):
 
 def test_only_a_better_one_is_the_best_so_far(log):
     for id, ratio in (("0.0", 2.0), ("1.0", 1.5), ("2.0", 3.0)):
-        log.receive(CandidateJudged(id, faster(ratio)))
+        log.receive(arena_events.CandidateJudged(id, faster(ratio)))
     best = [line for line in told(log) if line.startswith("best")]
     assert [line.split(",")[0] for line in best] == ["best so far: 0.0", "best so far: 2.0"]
 
@@ -221,20 +214,20 @@ def test_the_state_of_things_follows_each_candidate_on_its_way(view):
     for lineage in range(3):
         view.receive(received(PRICED, lineage))
         view.receive(entered(f"{lineage}.0"))
-        view.receive(CheckStarted(f"{lineage}.0"))
+        view.receive(arena_events.CheckStarted(f"{lineage}.0"))
     assert state(view)[0] == "checking 0.0, 1.0, 2.0 ..."
-    view.receive(CandidateJudged("2.0", rejected()))
-    view.receive(CandidatePassed("1.0"))
-    view.receive(CandidatePassed("0.0"))
+    view.receive(arena_events.CandidateJudged("2.0", rejected()))
+    view.receive(optimize_events.CandidatePassed("1.0"))
+    view.receive(optimize_events.CandidatePassed("0.0"))
     assert state(view) == [
         "1.0, 0.0 passed, to be timed ...",
         "3 proposed, 1 rejected; $0.09; none is faster yet; 3,702 tokens",
     ]
-    view.receive(TimingProgress("1.0", 0))
+    view.receive(arena_events.TimingProgress("1.0", 0))
     assert state(view)[0] == "0.0 passed, to be timed; timing 1.0 ..."
-    view.receive(TimingProgress("1.0", 6, Estimate(2.0, 1.9, 2.1, 6, 0.95)))
+    view.receive(arena_events.TimingProgress("1.0", 6, Estimate(2.0, 1.9, 2.1, 6, 0.95)))
     assert state(view)[0].endswith("timing 1.0: 6 sessions, 2.00x [1.90, 2.10] ...")
-    view.receive(CandidateJudged("1.0", faster()))
+    view.receive(arena_events.CandidateJudged("1.0", faster()))
     view.receive(entered("3.0", "d", duplicate_of="1.0"))
     assert state(view) == [
         "0.0 passed, to be timed ...",
@@ -275,14 +268,16 @@ def test_who_could_not_be_judged_is_not_among_the_rejected(view):
     lost = Rejection(Reason.EVALUATOR, "no room")
     view.receive(entered())
     view.receive(
-        CandidateJudged("0.0", Judgement("0.0", "d", Verdict.INCONCLUSIVE, rejection=lost))
+        arena_events.CandidateJudged(
+            "0.0", Judgement("0.0", "d", Verdict.INCONCLUSIVE, rejection=lost)
+        )
     )
     assert state(view)[1] == ("1 proposed, 0 rejected; 1 could not be judged; none is faster yet")
 
 
 def test_many_at_once_are_counted_not_listed(view):
     for lineage in range(9):
-        view.receive(CheckStarted(f"{lineage}.0"))
+        view.receive(arena_events.CheckStarted(f"{lineage}.0"))
     assert state(view)[0] == "checking 0.0, 1.0, 2.0, 3.0 and 5 more ..."
 
 
@@ -297,9 +292,9 @@ def test_it_is_drawn_when_timing_begins_and_seldom_afterwards(view, monkeypatch)
     drawn = []
     monkeypatch.setattr(view.canvas._live, "refresh", lambda: drawn.append(view.timed))
     monkeypatch.setattr(live.time, "monotonic", lambda: 100.0)
-    view.receive(TimingProgress("0.0", 0))
+    view.receive(arena_events.TimingProgress("0.0", 0))
     for sessions in range(1, 7):
-        view.receive(TimingProgress("0.0", sessions))
+        view.receive(arena_events.TimingProgress("0.0", sessions))
     assert drawn == ["0.0"]
 
 
@@ -341,7 +336,7 @@ def test_the_view_fits_where_it_is_shown(monkeypatch):
 
 def test_a_request_that_is_withdrawn_is_not_awaited_any_more(view):
     view.receive(requested())
-    view.receive(RequestWithdrawn("initial/0", RequestKind.INITIAL, 0))
+    view.receive(optimize_events.RequestWithdrawn("initial/0", RequestKind.INITIAL, 0))
     assert state(view)[0] == "starting ..."
 
 

@@ -10,8 +10,6 @@ import pytest
 
 from fairtrial.arena import (
     Basis,
-    CandidateJudged,
-    CheckStarted,
     Comparison,
     Estimate,
     Evaluation,
@@ -22,8 +20,8 @@ from fairtrial.arena import (
     Rejection,
     Session,
     Timing,
-    TimingProgress,
     Verdict,
+    events as arena_events,
     machine_survey,
 )
 from fairtrial.arena.model.figures import percent_text, seconds_text
@@ -128,7 +126,7 @@ def test_times_and_shares_are_short():
 # -- the table --
 
 
-def test_a_wide_table_has_a_column_for_each_figure(show):  # issue 5, point 5
+def test_a_wide_table_has_a_column_for_each_figure(show):
     rows = [judged(measurement=measured()), rejected(), judged("plain.diff")]
     header, rule, faster, wrong, passed = show(*rows, columns=160).split("\n\n")[0].splitlines()
     columns = ["candidate", "verdict", "speed", "sessions", "checks", "timing", "memory", "why"]
@@ -425,12 +423,12 @@ def lines_of(table):
 
 def test_the_live_table_shows_who_is_timed_and_how_it_stands(table):
     for place in range(20):
-        table.receive(CheckStarted(f"c{place}"))
+        table.receive(arena_events.CheckStarted(f"c{place}"))
         if place > 2:
-            table.receive(CandidateJudged(f"c{place}", judged(f"c{place}")))
-    table.receive(TimingProgress("c1", 0, None))
+            table.receive(arena_events.CandidateJudged(f"c{place}", judged(f"c{place}")))
+    table.receive(arena_events.TimingProgress("c1", 0, None))
     assert lines_of(table)[-1].startswith("timing c1; 17 of 30 judged: 17 passed ...")
-    table.receive(TimingProgress("c0", 6, estimate()))
+    table.receive(arena_events.TimingProgress("c0", 6, estimate()))
     shown = lines_of(table)
     assert shown[0].split() == ["candidate", "verdict", "speed", "sessions"]
     assert shown[2].split() == ["c0", "timing", "1.42x", "[1.38,", "1.46]", "6"]
@@ -438,8 +436,8 @@ def test_the_live_table_shows_who_is_timed_and_how_it_stands(table):
     assert shown[4].split() == ["c2", "checking"]
     assert shown[-1].startswith("timing c0: 6 sessions, 1.42x [1.38, 1.46] (1 more in the race)")
     assert max(map(cell_width, shown[:-1])) <= 80  # the last one is cut when it is drawn
-    table.receive(CandidateJudged("c0", judged("c0", measured())))
-    table.receive(CandidateJudged("c1", judged("c1", measured())))
+    table.receive(arena_events.CandidateJudged("c0", judged("c0", measured())))
+    table.receive(arena_events.CandidateJudged("c1", judged("c1", measured())))
     assert lines_of(table)[-1].startswith("19 of 30 judged")
 
 
@@ -478,7 +476,7 @@ def test_while_timing_the_table_is_drawn_once_a_second_at_most(table, drawn):  #
     clock, times = drawn
     for step in range(40):  # a look every 0.1 s
         clock.now = 100 + step / 10
-        table.receive(TimingProgress("c0", step, None))
+        table.receive(arena_events.TimingProgress("c0", step, None))
     assert times == [100.0, 101.0, 102.0, 103.0]
 
 
@@ -500,13 +498,13 @@ def test_while_timing_nothing_is_drawn_unasked_but_a_sign_of_life(table, drawn):
     table.canvas._ended = Ticks(clock, 8)
     table.canvas._keep_drawing()
     assert len(times) == 8  # a second's worth
-    table.receive(TimingProgress("c0", 6, None))
+    table.receive(arena_events.TimingProgress("c0", 6, None))
     times.clear()
     table.canvas._ended = Ticks(clock, 25)
     table.canvas._keep_drawing()
     assert set(table.canvas._ended.waits) == {live.TIMED_REFRESH_S}
     assert [round(b - a) for a, b in itertools.pairwise(times)] == [live.QUIET_S]
-    table.receive(CandidateJudged("c0", judged("c0", measured())))
+    table.receive(arena_events.CandidateJudged("c0", judged("c0", measured())))
     table.canvas._ended = Ticks(clock, 3)
     table.canvas._keep_drawing()
     assert table.canvas._ended.waits == [1 / live.REFRESH_PER_S] * 4
@@ -532,7 +530,9 @@ def test_a_log_has_few_lines_of_timing(monkeypatch, capsys):
     lines = judging.EvaluationLog(["a", "b"])
     for step in range(30):
         clock.now = 100 + step
-        lines.receive(TimingProgress("ab"[step % 2], step, estimate() if step >= 6 else None))
+        lines.receive(
+            arena_events.TimingProgress("ab"[step % 2], step, estimate() if step >= 6 else None)
+        )
     assert capsys.readouterr().err.splitlines() == [
         "timing a ...",
         "timing a: 10 sessions, 1.42x [1.38, 1.46] (1 more in the race) ...",
@@ -543,17 +543,17 @@ def test_a_log_has_few_lines_of_timing(monkeypatch, capsys):
 # -- doctor --
 
 
-def test_doctor_has_a_section_for_the_clock(capsys, monkeypatch):  # issue 5, point 6
+def test_doctor_has_a_section_for_the_clock(capsys, monkeypatch):
     facts = (HostFact("turbo", "partly", "on", "To turn it off:\n$ echo 1"),)
     survey = HostSurvey((HostFact("git", "yes", "2.39"),), "bubblewrap", True, ())
     visible = HostFact("visible", "yes", "2 % in 5 s")
     facts += (HostFact("counts", "no", "none"),)
-    monkeypatch.setattr(doctor, "survey_machine", lambda: (survey, facts))
+    monkeypatch.setattr(machine_survey, "survey_machine", lambda: (survey, facts))
 
     async def measure(seconds):
         return visible
 
-    monkeypatch.setattr(doctor, "survey_detectable_effect", measure)
+    monkeypatch.setattr(machine_survey, "survey_detectable_effect", measure)
     assert doctor.command.callback(as_json=False, quick=False) == 0
     shown = capsys.readouterr().out.splitlines()
     assert shown[:2] == ["For candidates that run", "yes     git      2.39"]

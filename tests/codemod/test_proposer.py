@@ -17,7 +17,7 @@ import anyio
 import pytest
 from hypothesis import given, strategies as st
 
-from fairtrial.arena import ASSUMES, Difference, Failure, Verdict
+from fairtrial.arena import Difference, Failure, Verdict, delivery
 from fairtrial.core import StudyError
 from fairtrial.optimize import Brief, PreflightContext, Reply, Request, RequestKind, Tried
 from fairtrial.sandbox import host_lock as quiet
@@ -124,7 +124,7 @@ def test_all_together_then_each_alone_then_pairs():
         assert list(each.files) == ["src/slow.py"]
         assert each.origin == "codemod"
         assert each.parent is None
-        done = [line for line in each.note.splitlines() if not line.startswith(ASSUMES)]
+        done = [line for line in each.note.splitlines() if not line.startswith(delivery.ASSUMES)]
         assert len(done) == each.name.count("+") + 1
         for part in each.name.split("+"):
             assert f"{part}: src/slow.py, line " in each.note
@@ -136,7 +136,9 @@ def test_all_together_then_each_alone_then_pairs():
 
 def assumed(candidate):
     lines = candidate.note.splitlines()
-    return [line.removeprefix(ASSUMES) for line in lines if line.startswith(ASSUMES)]
+    return [
+        line.removeprefix(delivery.ASSUMES) for line in lines if line.startswith(delivery.ASSUMES)
+    ]
 
 
 def test_each_assumption_is_noted_once():
@@ -153,7 +155,7 @@ def test_each_assumption_is_noted_once():
     (more,) = ask(kind=RequestKind.REFINE, about=(tried(first),)).candidates
     assert more.name == "deque+growing_set"
     assert assumed(more) == [hashed]
-    assert more.note.endswith(ASSUMES + hashed)
+    assert more.note.endswith(delivery.ASSUMES + hashed)
 
 
 def test_assumptions_continue_after_the_words_before_them():

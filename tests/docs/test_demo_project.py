@@ -15,10 +15,9 @@ from demo_recording import ANSWERS, EXAMPLE, LINEAGES, MOST_CANDIDATES, RECORD, 
 from llm_kit import KEY
 
 from fairtrial import load_study
-from fairtrial.arena import Arena
+from fairtrial.arena import Arena, delivery
 from fairtrial.arena.delivery import winner
 from fairtrial.arena.timing.bench import SessionBatch
-from fairtrial.optimize import confirmation
 from fairtrial.optimize.proposers.replay import read_records
 from fairtrial.sandbox import host_lock as quiet
 
@@ -57,7 +56,7 @@ def project(tmp_path, monkeypatch):
 
     monkeypatch.setattr(quiet, "HOST_FOLDER", tmp_path)  # nothing is timed here
     monkeypatch.setattr(Arena, "bench", bench)
-    monkeypatch.setattr(confirmation, "recheck", look)  # these have tests of their own
+    monkeypatch.setattr(delivery, "check_again", look)  # these have tests of their own
     monkeypatch.setattr(winner, "measure_coverage", look)
     monkeypatch.setattr(winner, "profile_winner", look)
     return make_dirty(copy_example(tmp_path / "tidy"))

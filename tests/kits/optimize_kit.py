@@ -24,27 +24,14 @@ from arena_fault_kit import NURSERY, PATIENCE_S, WORKING, Nursery, Site
 from clock_kit import make_session
 from repository_kit import fingerprint, make_repository, run_git
 
-from fairtrial.arena import (
-    Arena,
-    Bench,
-    CandidateJudged,
-    CheckStarted,
-    TimingProgress,
-)
+from fairtrial.arena import Arena, Bench, events as arena_events
 from fairtrial.arena.delivery import delivery, winner
 from fairtrial.arena.timing import function_benchmark as calls
 from fairtrial.arena.timing.bench import SessionBatch
 from fairtrial.cli.event_text import describe_event
 from fairtrial.cli.main import main
 from fairtrial.core.events import emit_to_all
-from fairtrial.optimize import (
-    CandidateEntered,
-    CandidatePassed,
-    ProposalReceived,
-    ProposalRequested,
-    confirmation,
-    optimizer,
-)
+from fairtrial.optimize import confirmation, events as optimize_events, optimizer
 from fairtrial.optimize.scheduler import Scheduler
 from fairtrial.sandbox import host_lock as quiet
 from fairtrial.study.agents.journal import Journal
@@ -208,19 +195,19 @@ def shorten_sessions():
 
 def pass_by_event(event):
     """Pass by whatever is emitted."""
-    if isinstance(event, ProposalRequested):
+    if isinstance(event, optimize_events.ProposalRequested):
         pass_by(f"asked {event.kind.value}/{event.lineage}")
-    elif isinstance(event, ProposalReceived):
+    elif isinstance(event, optimize_events.ProposalReceived):
         pass_by(f"replied {event.kind.value}/{event.lineage}")
-    elif isinstance(event, CandidateEntered):
+    elif isinstance(event, optimize_events.CandidateEntered):
         pass_by(f"entered {event.candidate_id}")
-    elif isinstance(event, CheckStarted):
+    elif isinstance(event, arena_events.CheckStarted):
         pass_by(f"checking {event.candidate_id}")
-    elif isinstance(event, CandidatePassed):
+    elif isinstance(event, optimize_events.CandidatePassed):
         pass_by(f"passed {event.candidate_id}")
-    elif isinstance(event, TimingProgress):
+    elif isinstance(event, arena_events.TimingProgress):
         pass_by(f"timed {event.candidate_id}")
-    elif isinstance(event, CandidateJudged):
+    elif isinstance(event, arena_events.CandidateJudged):
         pass_by(f"judged {event.candidate_id}")
     elif text := describe_event(event):
         pass_by(f"say {text}")

@@ -27,9 +27,9 @@ from fairtrial import (
     optimize_code,
     optimize_code_sync,
 )
-from fairtrial.arena import Arena, ArenaSettings, CandidateJudged, CheckStarted
+from fairtrial.arena import Arena, ArenaSettings, events as arena_events
 from fairtrial.core import events
-from fairtrial.optimize import CandidateEntered
+from fairtrial.optimize import events as optimize_events
 from fairtrial.sandbox import host_lock
 
 OPTIONS = {"unsandboxed": not WORKING, "audit": False, "lineages": 1}
@@ -89,7 +89,12 @@ def test_a_proposer_with_a_client_in_it_is_asked_and_its_best_is_confirmed(probl
     assert "range(8)" in result.patch
     assert client.asked >= 1
     kinds = {type(event) for event in seen}
-    assert {events.PhaseStarted, CandidateEntered, CheckStarted, CandidateJudged} <= kinds
+    assert {
+        events.PhaseStarted,
+        optimize_events.CandidateEntered,
+        arena_events.CheckStarted,
+        arena_events.CandidateJudged,
+    } <= kinds
 
 
 def test_a_closure_may_propose_in_code_that_is_not_async(problem):
@@ -129,7 +134,7 @@ def test_five_at_once_in_one_process_leave_their_host_alone(problem, capfd):
     before, during = [], []
 
     def note(event):
-        if isinstance(event, CandidateJudged):
+        if isinstance(event, arena_events.CandidateJudged):
             during.append(describe_process())
 
     async def one(number):
@@ -188,7 +193,7 @@ class EnoughError(Exception):
 
 def test_what_the_receiver_of_events_raises_cancels_a_synchronous_one(problem, tmp_path):
     def stop(event):
-        if isinstance(event, CandidateEntered):
+        if isinstance(event, optimize_events.CandidateEntered):
             raise EnoughError
 
     with pytest.raises(EnoughError):

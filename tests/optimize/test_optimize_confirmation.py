@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from fairtrial.arena import Adequacy, Estimate, FileEdits, Measurement, Reason, Rejection, Verdict
+from fairtrial.arena import Adequacy, Estimate, Measurement, Reason, Rejection, Verdict, delivery
 from fairtrial.core import LabError
 from fairtrial.core.events import Remark
-from fairtrial.optimize import CandidateDropped, confirmation
+from fairtrial.optimize import confirmation, events as optimize_events
 
 GOOD = Measurement(Verdict.FASTER, Estimate(2.0, 1.8, 2.2, 6, 0.95), True)
 SAME = Measurement(Verdict.EQUIVALENT, Estimate(1.0, 0.98, 1.02, 6, 0.95), False)
@@ -21,7 +21,7 @@ class Evidence:
     """Stands for the evidence of a winner; its explanation is its notes."""
 
     notes: tuple[str, ...] = ()
-    edits = FileEdits({}, b"")
+    edits = delivery.FileEdits({}, b"")
 
     def explain(self):
         return "\n".join(self.notes)
@@ -46,7 +46,7 @@ def confirm(monkeypatch):
         async def time_candidate(arena, bench, id, changes, **_):
             return timed[int(id[0])]
 
-        async def recheck(arena, changes):
+        async def check_again(arena, changes):
             return checked[int(changes[0])]
 
         async def gather_evidence(*_, notes, **__):
@@ -54,8 +54,8 @@ def confirm(monkeypatch):
 
         monkeypatch.setattr(confirmation, "rank", lambda entries, min_effect: entries)
         monkeypatch.setattr(confirmation, "time_candidate", time_candidate)
-        monkeypatch.setattr(confirmation, "recheck", recheck)
-        monkeypatch.setattr(confirmation, "gather_evidence", gather_evidence)
+        monkeypatch.setattr(delivery, "check_again", check_again)
+        monkeypatch.setattr(delivery, "gather_evidence", gather_evidence)
         ids = {entry.id: entry.id for entry in entries}
         judgements = {entry.digest: None for entry in entries}
         scheduler = SimpleNamespace(
@@ -84,7 +84,7 @@ def test_dropped_candidates_are_reported_with_the_result_of_fresh_sessions(confi
         "1.0": "on inputs that nobody has seen, f(3) gave 4",
     }
     for id, why in confirmed.dropped.items():
-        assert CandidateDropped(id, why) in events
+        assert optimize_events.CandidateDropped(id, why) in events
 
 
 def test_none_holds(confirm):

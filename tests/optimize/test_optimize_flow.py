@@ -11,32 +11,22 @@ from optimize_kit import make_session
 from fairtrial.arena import (
     Basis,
     Candidate,
-    CandidateJudged,
     Changes,
     Check,
-    CheckStarted,
     CodeProblem,
     Failure,
     FileState,
     Judgement,
     Reason,
     Rejection,
-    TimingProgress,
     Verdict,
+    events as arena_events,
 )
 from fairtrial.arena.slots import threads
 from fairtrial.arena.slots.threads import NoRoomError
 from fairtrial.arena.timing.bench import SessionBatch
 from fairtrial.core import LabError
-from fairtrial.optimize import (
-    Brief,
-    ProposalReceived,
-    ProposalRequested,
-    Proposer,
-    Reply,
-    RequestWithdrawn,
-    Usage,
-)
+from fairtrial.optimize import Brief, Proposer, Reply, Usage, events as optimize_events
 from fairtrial.optimize.journal import VERDICT, JournalState, read_journal
 from fairtrial.optimize.lineage import LoopRules
 from fairtrial.optimize.loop import OptimizeLoop
@@ -49,9 +39,9 @@ USAGE = Usage("script", 10, 1, 0.01)
 
 
 REQUESTS = {
-    ProposalRequested: "asked",
-    ProposalReceived: "replied",
-    RequestWithdrawn: "withdrawn",
+    optimize_events.ProposalRequested: "asked",
+    optimize_events.ProposalReceived: "replied",
+    optimize_events.RequestWithdrawn: "withdrawn",
 }
 
 
@@ -72,11 +62,11 @@ class Events:
     def receive(self, event):
         if type(event) in REQUESTS:
             self.note(f"{REQUESTS[type(event)]} {event.kind.value}/{event.lineage}")
-        elif isinstance(event, CheckStarted):
+        elif isinstance(event, arena_events.CheckStarted):
             self.note(f"checking {event.candidate_id}")
-        elif isinstance(event, TimingProgress):
+        elif isinstance(event, arena_events.TimingProgress):
             self.note(f"{'timed' if event.sessions else 'timing'} {event.candidate_id}")
-        elif isinstance(event, CandidateJudged):
+        elif isinstance(event, arena_events.CandidateJudged):
             self.note(f"judged {event.candidate_id}")
 
 

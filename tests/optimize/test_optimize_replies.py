@@ -9,8 +9,7 @@ from hypothesis import given, strategies as st
 from fairtrial import Candidate, Reply
 from fairtrial.arena import FileState
 from fairtrial.optimize import Request, RequestKind, Usage
-from fairtrial.optimize.proposers.replay import make_record, read_record
-from fairtrial.optimize.replies import LARGEST_MB, check_reply
+from fairtrial.optimize.replies import LARGEST_MB, check_reply, make_record, read_record
 from fairtrial.study.agents.journal import Journal
 
 GOOD = Reply((Candidate("c", files={"m.py": FileState(b"x")}), None), Usage("m", 1, 2, 0.1, 3.0))

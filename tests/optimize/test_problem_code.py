@@ -15,13 +15,13 @@ from fairtrial.arena import (
     Basis,
     Candidate,
     Estimate,
-    FileEdits,
     FileState,
     Judgement,
     Measurement,
     Reason,
     Rejection,
     Verdict,
+    delivery,
     evaluate_candidates_sync,
 )
 from fairtrial.arena.delivery.edits import FileEdit
@@ -63,7 +63,7 @@ SETTINGS = ArenaSettings(unsandboxed=True, timing="none")
 OPTIMIZED = OptimizationResult(
     best="2.1",
     estimate=Estimate(1.5, 1.4, 1.6, 16, 0.95),
-    edits=FileEdits({}, b"\xff\r\n"),
+    edits=delivery.FileEdits({}, b"\xff\r\n"),
     explanation="it is faster",
     candidates=9,
     passed=7,
@@ -303,7 +303,9 @@ def test_a_figure_that_is_none_is_an_error():
 
 def test_a_result_is_read_back_unchanged():
     state = FileState(b"\xff", executable=True)
-    edits = FileEdits({"a.py": FileEdit(None, state), "b.py": FileEdit(state, None)}, b"\xff\n")
+    edits = delivery.FileEdits(
+        {"a.py": FileEdit(None, state), "b.py": FileEdit(state, None)}, b"\xff\n"
+    )
     for result in (OPTIMIZED, replace(OPTIMIZED, edits=edits), OptimizationResult()):
         output = unpack(pack(result.to_output()))
         assert output["kind"] == "optimization"

@@ -11,7 +11,8 @@ from fairtrial.optimize.proposers.chat.proposer import Chat
 from fairtrial.optimize.proposers.command.proposer import CommandProposer
 from fairtrial.optimize.proposers.function import FunctionProposer
 from fairtrial.optimize.proposers.patches import PatchesProposer
-from fairtrial.optimize.proposers.replay import Replay, make_record, write_records
+from fairtrial.optimize.proposers.replay import Replay, write_records
+from fairtrial.optimize.replies import make_record
 from fairtrial.testing.proposers import FIRST, SLOW, ProposerConformance
 from fairtrial_codemod.proposer import CodemodProposer
 

@@ -25,7 +25,7 @@ from fairtrial.optimize import Brief, Request, RequestKind
 from fairtrial.optimize.preparation import opened_proposer
 from fairtrial.optimize.proposers.command.prompt import write_prompt
 from fairtrial.optimize.proposers.command.proposer import CommandProposer
-from fairtrial.optimize.proposers.replay import make_record
+from fairtrial.optimize.replies import make_record
 
 KEY = "sk-loopback-Zq81mPx0Vt55rWcd"
 PATH, OLD, NEW = "src/mod.py", "[1, 2, 3]", "{1, 2, 3}"

@@ -23,11 +23,9 @@ from fairtrial.sandbox import (
     Limits,
     Mount,
     View,
-    WarmSandbox,
-    WarmServer,
     own_python,
     own_python_mounts,
-    supports_warm_start,
+    warm_start,
 )
 from fairtrial.sandbox.namespaces import Namespaces
 from fairtrial.sandbox.selection import try_sandbox
@@ -143,7 +141,9 @@ def start(portal, tmp_path_factory):
                 **changes,
             }
             python = options.pop("python", PYTHON)
-            block = portal.wrap_async_context_manager(WarmServer.starting(python, **options))
+            block = portal.wrap_async_context_manager(
+                warm_start.WarmServer.starting(python, **options)
+            )
             return stack.enter_context(block)
 
         yield start
@@ -192,7 +192,7 @@ def command_in(slot, *words, **options):
 
 def run_both(server, command):
     """Run a command warm and cold; returns both results."""
-    warm = WarmSandbox(Refusing(), server, ENV)
+    warm = warm_start.WarmSandbox(Refusing(), server, ENV)
     return anyio.run(warm.run, command), anyio.run(Namespaces().run, command)
 
 
@@ -245,7 +245,7 @@ def test_a_script_that_is_a_link_finds_what_lies_beside_its_target(server, slot)
 def test_forks_get_different_random_numbers_and_temporary_names(server, slot):
     program = "import random, tempfile as t; print(random.random(), next(t._RandomNameSequence()))"
     (slot / "program.py").write_text(program)
-    warm = WarmSandbox(Refusing(), server, ENV)
+    warm = warm_start.WarmSandbox(Refusing(), server, ENV)
     told = {anyio.run(warm.run, command_in(slot, "program.py")).stdout.text for _ in range(3)}
     assert len(told) == 3
 
@@ -411,7 +411,7 @@ def test_a_candidate_can_not_reach_the_next_one(server, slot):
 def test_what_a_fork_can_not_become_is_started_cold(server, slot, change):
     command = change(command_in(slot, "inner/look.py"))
     with pytest.raises(AssertionError, match="started cold"):
-        anyio.run(WarmSandbox(Refusing(), server, ENV).run, command)
+        anyio.run(warm_start.WarmSandbox(Refusing(), server, ENV).run, command)
 
 
 def test_when_the_server_is_gone_commands_start_cold(start, slot):
@@ -419,7 +419,7 @@ def test_when_the_server_is_gone_commands_start_cold(start, slot):
     os.kill(server._process.pid, signal.SIGKILL)
     server._process.wait()
     (slot / "program.py").write_text("print('cold')")
-    warm = WarmSandbox(Namespaces(), server, ENV)
+    warm = warm_start.WarmSandbox(Namespaces(), server, ENV)
     for _ in range(2):
         assert anyio.run(warm.run, command_in(slot, "program.py")).stdout.text == "cold\n"
 
@@ -449,7 +449,7 @@ def test_a_command_that_somebody_else_ends_is_not_the_commands_fault(start, slot
     async def run():
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(
-                WarmSandbox(Refusing(), server, ENV).run, command_in(slot, "program.py")
+                warm_start.WarmSandbox(Refusing(), server, ENV).run, command_in(slot, "program.py")
             )
             while not (slot / "begun").exists():
                 await anyio.sleep(0.01)
@@ -463,7 +463,7 @@ def test_a_command_that_somebody_else_ends_is_not_the_commands_fault(start, slot
 def test_orders_that_are_too_large_for_the_socket_start_cold(server, slot):
     (slot / "program.py").write_text("import sys; print(len(sys.argv))")
     words = ["x" * 1000] * 500
-    warm = WarmSandbox(Namespaces(), server, ENV)
+    warm = warm_start.WarmSandbox(Namespaces(), server, ENV)
     done = anyio.run(warm.run, command_in(slot, "program.py", *words))
     assert done.stdout.text == "501\n"
 
@@ -471,8 +471,8 @@ def test_orders_that_are_too_large_for_the_socket_start_cold(server, slot):
 def test_a_plain_sandbox_is_never_warm():
     from fairtrial.sandbox import Plain
 
-    assert not supports_warm_start(Plain())
-    assert supports_warm_start(Namespaces())
+    assert not warm_start.supports_warm_start(Plain())
+    assert warm_start.supports_warm_start(Namespaces())
 
 
 # -- the server --
@@ -511,7 +511,7 @@ def test_the_server_has_imported_the_requested_modules(server, slot):
 
 def test_its_home_goes_with_it(portal, tmp_path):
     async def run():
-        async with WarmServer.starting(
+        async with warm_start.WarmServer.starting(
             PYTHON,
             files=[],
             folders=[Path(sys.base_prefix)],
@@ -531,7 +531,7 @@ def test_it_sees_nothing_of_our_own_environment(monkeypatch, portal, tmp_path):
     monkeypatch.setenv("SOME_API_KEY", "secret")
 
     async def run():
-        async with WarmServer.starting(
+        async with warm_start.WarmServer.starting(
             PYTHON,
             files=[],
             folders=[Path(sys.base_prefix)],
@@ -583,7 +583,7 @@ def run_there(server, python, slot, program):
     mounts = (*command.view.readable, Mount(env, env))
     view = replace(command.view, readable=mounts)
     command = replace(command, argv=(str(python), "program.py"), view=view)
-    return anyio.run(WarmSandbox(Refusing(), server, ENV).run, command).stdout.text
+    return anyio.run(warm_start.WarmSandbox(Refusing(), server, ENV).run, command).stdout.text
 
 
 def test_pytest_xdist_gives_its_workers_the_commands_path_and_not_the_servers(
@@ -620,7 +620,7 @@ def test_pytest_does_not_complain_of_plug_ins_that_are_there_already(start, slot
     mounts = (*command.view.readable, *(Mount(folder, folder) for folder in folders[1:]))
     view = replace(command.view, readable=mounts)
     command = replace(command, argv=(sys.executable, *words), view=view)
-    warm = anyio.run(WarmSandbox(Refusing(), server, ENV).run, command)
+    warm = anyio.run(warm_start.WarmSandbox(Refusing(), server, ENV).run, command)
     assert "1 passed" in warm.stdout.text, warm.stdout.text + warm.stderr.text
     assert "warning" not in warm.stdout.text
 
@@ -668,7 +668,7 @@ class WarmScene(CommandRunner):
 @pytest.fixture(scope="module")
 def bare(start):
     env = {"PATH": os.defpath}
-    return WarmSandbox(Namespaces(), start(env=env), env)
+    return warm_start.WarmSandbox(Namespaces(), start(env=env), env)
 
 
 class TestWarm(FullSandboxConformance):

@@ -2,7 +2,13 @@
 
 from fairtrial.arena import (
     commands as commands,
+    delivery as delivery,
+    events as events,
     gate as gate,
+    housekeeping as housekeeping,
+    machine_survey as machine_survey,
+    problem_files as problem_files,
+    self_test as self_test,
     suites as suites,
     targets as targets,
 )
@@ -31,40 +37,11 @@ from fairtrial.arena.comparison import (
     Comparison as Comparison,
     compare_candidates as compare_candidates,
 )
-from fairtrial.arena.delivery.delivery import (
-    Delivery as Delivery,
-)
-from fairtrial.arena.delivery.edits import (
-    FileEdits as FileEdits,
-)
-from fairtrial.arena.delivery.markdown_quoting import (
-    ASSUMES as ASSUMES,
-)
-from fairtrial.arena.delivery.recheck import (
-    recheck as recheck,
-)
-from fairtrial.arena.delivery.winner import (
-    gather_evidence as gather_evidence,
-)
 from fairtrial.arena.evaluation import (
     Evaluation as Evaluation,
     audit_quickly as audit_quickly,
     evaluate_candidates as evaluate_candidates,
     measure_candidate as measure_candidate,
-)
-from fairtrial.arena.events import (
-    CandidateJudged as CandidateJudged,
-    CheckStarted as CheckStarted,
-    SelfComparisonDone as SelfComparisonDone,
-    TimingProgress as TimingProgress,
-)
-from fairtrial.arena.housekeeping import (
-    Leftovers as Leftovers,
-    clean_up as clean_up,
-)
-from fairtrial.arena.machine_survey import (
-    survey_detectable_effect as survey_detectable_effect,
-    survey_machine as survey_machine,
 )
 from fairtrial.arena.model.adequacy import (
     Adequacy as Adequacy,
@@ -110,18 +87,10 @@ from fairtrial.arena.preflight import (
     check_problem_file as check_problem_file,
 )
 from fairtrial.arena.problem_files import (
-    as_problem as as_problem,
-    is_problem_file as is_problem_file,
     load_problem as load_problem,
-    read_problem as read_problem,
 )
 from fairtrial.arena.problem_json_schema import (
     problem_schema as problem_schema,
-)
-from fairtrial.arena.self_test import (
-    SelfTest as SelfTest,
-    builtin_problem as builtin_problem,
-    check_clock as check_clock,
 )
 from fairtrial.arena.settings import (
     ArenaSettings as ArenaSettings,

@@ -10,6 +10,7 @@ from pathlib import Path
 from fairtrial.arena.model.problem import CodeProblem
 from fairtrial.core import Mistake, StudyError, build_record, describe_value, documents
 
+__all__ = ["as_problem", "is_problem_file", "read_problem"]  # `load_problem` is in the facade
 ProblemSource = CodeProblem | str | os.PathLike[str]
 _EMPTY_FILE_HINT = "docs/problems.md has one to start from"
 

@@ -14,14 +14,7 @@ from fairtrial.arena.resources import ArenaResources
 from fairtrial.arena.slots.pool import WorktreeSlot
 from fairtrial.arena.stage import common_variables
 from fairtrial.core import run_all, single_cause
-from fairtrial.sandbox import (
-    Command,
-    Completed,
-    Sandbox,
-    WarmSandbox,
-    WarmServer,
-    supports_warm_start,
-)
+from fairtrial.sandbox import Command, Completed, Sandbox, warm_start
 
 if TYPE_CHECKING:
     from anyio import Event
@@ -47,12 +40,14 @@ async def warm_starts(
 
     files = find_third_party(resources, checks)
     if not (
-        is_wanted and files and await to_thread.run_sync(supports_warm_start, resources.sandbox)
+        is_wanted
+        and files
+        and await to_thread.run_sync(warm_start.supports_warm_start, resources.sandbox)
     ):
         yield resources, []
         return
     variables = common_variables(resources.problem, resources.interpreter)
-    starting = WarmServer.starting(
+    starting = warm_start.WarmServer.starting(
         resources.interpreter.executable,
         files=files,
         folders=resources.interpreter.folders,
@@ -78,7 +73,7 @@ async def warm_starts(
                 ["checks start cold: the packages they import can't be imported before"],
             )
             return
-        warm = WarmSandbox(resources.sandbox, server, variables)
+        warm = warm_start.WarmSandbox(resources.sandbox, server, variables)
         warmed = replace(resources, sandbox=warm, cold=resources.sandbox)
         failing = await find_failing(warmed, checks)
         if failing:
@@ -99,7 +94,7 @@ class SoonWarmSandbox:
     cold: Sandbox
     env: Mapping[str, str]
     is_ready: Event
-    _warm: WarmSandbox | None = None
+    _warm: warm_start.WarmSandbox | None = None
 
     relocates = True
 
@@ -113,13 +108,15 @@ class SoonWarmSandbox:
         """What the cold sandbox can't enforce."""
         return self.cold.shortfalls
 
-    async def hold(self, starting: AbstractAsyncContextManager[WarmServer | None]) -> None:
+    async def hold(
+        self, starting: AbstractAsyncContextManager[warm_start.WarmServer | None]
+    ) -> None:
         """Start the server, and keep it until cancelled."""
         import anyio
 
         async with starting as server:
             if server is not None:
-                self._warm = WarmSandbox(self.cold, server, self.env)
+                self._warm = warm_start.WarmSandbox(self.cold, server, self.env)
             self.is_ready.set()
             await anyio.sleep_forever()
 

@@ -8,13 +8,7 @@ from pathlib import Path
 
 import click
 
-from fairtrial.arena import (
-    ArenaSettings,
-    SelfTest,
-    TimingFiles,
-    builtin_problem,
-    check_clock,
-)
+from fairtrial.arena import ArenaSettings, TimingFiles, self_test
 from fairtrial.cli.interrupts import run_interruptible
 from fairtrial.cli.output import (
     json_option,
@@ -84,39 +78,39 @@ def command(
     settings = ArenaSettings(unsandboxed=unsandboxed, emit=choose_emit(as_json=as_json))
     with ExitStack() as opened:
         if problem is None:
-            loaded = opened.enter_context(builtin_problem(*only))
+            loaded = opened.enter_context(self_test.builtin_problem(*only))
         else:
             loaded = load_with_warnings(problem)
         most_s = float("inf") if seconds is None else seconds
         work = partial(
-            check_clock,
+            self_test.check_clock,
             loaded,
             comparisons=comparisons,
             most_s=most_s,
             settings=settings,
         )
-        self_test = run_interruptible(work)
-    measurements = {f"aa-{number}": m for number, m in enumerate(self_test.measurements, 1)}
-    save_timings(timing_files, measurements, self_test.min_effect)
+        result = run_interruptible(work)
+    measurements = {f"aa-{number}": m for number, m in enumerate(result.measurements, 1)}
+    save_timings(timing_files, measurements, result.min_effect)
     if as_json:
-        print_json(self_test.as_dict())
+        print_json(result.as_dict())
     else:
-        _print_self_test(self_test)
+        _print_self_test(result)
     return 0
 
 
-def _print_self_test(self_test: SelfTest) -> None:
-    print_wrapped(self_test.describe_claims())
-    print_wrapped(self_test.describe_noise())
+def _print_self_test(result: self_test.SelfTest) -> None:
+    print_wrapped(result.describe_claims())
+    print_wrapped(result.describe_noise())
     click.echo("\nEffects that are detected here with a power of 80 %:")
-    for effect, text in self_test.describe_effects():
+    for effect, text in result.describe_effects():
         click.echo(f"  {effect:>6}  {text}")
-    if not self_test.can_be_trusted:
+    if not result.can_be_trusted:
         text = (
             "Verdicts on this machine can't be trusted: equal code is called different too often."
         )
         print_wrapped(style(text, fg="red", bold=True))
-    color = "green" if self_test.is_quiet_enough else "yellow"
-    is_noisy = not self_test.is_quiet_enough and not self_test.is_budget_too_short
-    print_wrapped(style(self_test.describe_machine(), fg=color, bold=is_noisy or None))
-    print_notes(self_test.notes)
+    color = "green" if result.is_quiet_enough else "yellow"
+    is_noisy = not result.is_quiet_enough and not result.is_budget_too_short
+    print_wrapped(style(result.describe_machine(), fg=color, bold=is_noisy or None))
+    print_notes(result.notes)

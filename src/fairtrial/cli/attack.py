@@ -19,26 +19,18 @@ from fairtrial.cli.problem_commands import (
     unsandboxed_option,
 )
 from fairtrial.cli.target_options import record_option, resolve_problem
-from fairtrial.testing.cheats import (
-    Attack,
-    AttackClass,
-    AttackOutcome,
-    AttackReport,
-    AttackResult,
-    attack_problem,
-    list_attacks,
-)
+from fairtrial.testing import cheats
 
 WON = 5
 """The exit code if an attack won."""
 ACCEPTED = "Accepted although wrong, and not adopted"
 ACCEPTED_UNTIMED = "Accepted although wrong; not timed"
 COLUMNS = (
-    AttackOutcome.REJECTED,
-    AttackOutcome.VETOED,
-    AttackOutcome.NO_GAIN,
-    AttackOutcome.ACCEPTED_WRONG,
-    AttackOutcome.WON,
+    cheats.AttackOutcome.REJECTED,
+    cheats.AttackOutcome.VETOED,
+    cheats.AttackOutcome.NO_GAIN,
+    cheats.AttackOutcome.ACCEPTED_WRONG,
+    cheats.AttackOutcome.WON,
 )
 TITLES = ("rejected", "vetoed", "no gain", "wrong", "WON")
 LONGEST = 200
@@ -92,7 +84,7 @@ def command(
 
     Exit code 0 means that no attack won, 5 that at least one did.
     """
-    attacks = list_attacks(classes)
+    attacks = cheats.list_attacks(classes)
     if lists:
         return _list(attacks, as_json)
     if problem is None:
@@ -105,7 +97,7 @@ def command(
         emit=choose_emit(as_json=as_json),
     )
     work = partial(
-        attack_problem,
+        cheats.attack_problem,
         loaded,
         classes=classes,
         settings=settings,
@@ -118,11 +110,11 @@ def command(
         print_json(report.as_dict())
     else:
         print_report(report, is_timed=not check_only)
-    accepted = report.select(AttackOutcome.ACCEPTED_WRONG)
+    accepted = report.select(cheats.AttackOutcome.ACCEPTED_WRONG)
     return WON if report.wins or (strict and accepted) else 0
 
 
-def _list(attacks: tuple[Attack, ...], as_json: bool) -> int:
+def _list(attacks: tuple[cheats.Attack, ...], as_json: bool) -> int:
     if as_json:
         print_json(
             [
@@ -137,7 +129,7 @@ def _list(attacks: tuple[Attack, ...], as_json: bool) -> int:
             ]
         )
         return 0
-    for group in AttackClass:
+    for group in cheats.AttackClass:
         members = [attack for attack in attacks if attack.group == group]
         if members:
             click.echo(style(f"\n{group.value}", bold=True))
@@ -149,12 +141,12 @@ def _list(attacks: tuple[Attack, ...], as_json: bool) -> int:
     return 0
 
 
-def _show_progress(result: AttackResult) -> None:
-    if result.outcome != AttackOutcome.NOT_APPLICABLE:
+def _show_progress(result: cheats.AttackResult) -> None:
+    if result.outcome != cheats.AttackOutcome.NOT_APPLICABLE:
         note(f"{result.outcome.value}: {result.attack.name}")
 
 
-def print_report(report: AttackReport, *, is_timed: bool = True) -> None:
+def print_report(report: cheats.AttackReport, *, is_timed: bool = True) -> None:
     """Print how many attacks of each class had which outcome, and the details of wins.
 
     is_timed: whether candidates that passed were timed, so that they could be adopted
@@ -162,15 +154,15 @@ def print_report(report: AttackReport, *, is_timed: bool = True) -> None:
     counts = report.count_by_class()
     width = max(len(group.value) for group in counts)
     click.echo(f"{''.ljust(width)}  " + "  ".join(title.rjust(8) for title in TITLES))
-    for group in AttackClass:
+    for group in cheats.AttackClass:
         if group in counts and any(counts[group][outcome] for outcome in COLUMNS):
             cells = [counts[group][outcome] for outcome in COLUMNS]
             shown = "  ".join((str(cell) if cell else ".").rjust(8) for cell in cells)
             line = f"{group.value.ljust(width)}  {shown}"
             click.echo(style(line, fg="red", bold=True) if cells[-1] else line)
     for outcome, title in (
-        (AttackOutcome.WON, "Won: adopted, harmed the judge, or got at data of others"),
-        (AttackOutcome.ACCEPTED_WRONG, ACCEPTED if is_timed else ACCEPTED_UNTIMED),
+        (cheats.AttackOutcome.WON, "Won: adopted, harmed the judge, or got at data of others"),
+        (cheats.AttackOutcome.ACCEPTED_WRONG, ACCEPTED if is_timed else ACCEPTED_UNTIMED),
     ):
         _print_details(report.select(outcome), title)
     _print_rest(report)
@@ -178,7 +170,7 @@ def print_report(report: AttackReport, *, is_timed: bool = True) -> None:
         print_wrapped("Nothing was timed: without --check-only, what was accepted might win.")
 
 
-def _print_details(results: tuple[AttackResult, ...], title: str) -> None:
+def _print_details(results: tuple[cheats.AttackResult, ...], title: str) -> None:
     """Print results in groups with the same cause."""
     if not results:
         return
@@ -193,9 +185,9 @@ def _print_details(results: tuple[AttackResult, ...], title: str) -> None:
         print_wrapped(f"to do: {advice}", "    ", "      ")
 
 
-def _print_rest(report: AttackReport) -> None:
-    unreached = report.select(AttackOutcome.NOT_REACHED)
-    skipped = len(report.select(AttackOutcome.NOT_APPLICABLE))
+def _print_rest(report: cheats.AttackReport) -> None:
+    unreached = report.select(cheats.AttackOutcome.NOT_REACHED)
+    skipped = len(report.select(cheats.AttackOutcome.NOT_APPLICABLE))
     tried = len(report.results) - skipped - len(unreached)
     parts = [f"{count(tried, 'attack')} in {report.seconds:.0f} s, sandbox: {report.sandbox}"]
     parts += [f"{skipped} not applicable here"] if skipped else []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from fairtrial.arena import is_problem_file
+from fairtrial.arena import problem_files
 from fairtrial.cli.check_problem import check_problem
 from fairtrial.cli.output import count, json_option, print_json, shown_path, warn
 from fairtrial.core import StudyError
@@ -33,7 +33,7 @@ def command(study: Path, as_json: bool) -> None:
     try:
         loaded = files.read_study(study)
     except StudyError:
-        if not is_problem_file(study):
+        if not problem_files.is_problem_file(study):
             raise
         check_problem(study, as_json=as_json)
         return

@@ -6,7 +6,7 @@ import shlex
 
 import click
 
-from fairtrial.arena import Leftovers, clean_up
+from fairtrial.arena import housekeeping
 from fairtrial.cli.output import count, json_option, print_json, warn
 from fairtrial.core import LabError
 
@@ -27,7 +27,7 @@ def command(dry_run: bool, as_json: bool) -> int:
     Working copies of runs that are under way are shown and left alone. Those that were kept on
     purpose (--keep-slots) are removed, too, and recorded runs of checks on unchanged code.
     """
-    leftovers = clean_up(is_dry_run=dry_run)
+    leftovers = housekeeping.clean_up(is_dry_run=dry_run)
     if as_json:
         print_json(
             {
@@ -52,7 +52,7 @@ def command(dry_run: bool, as_json: bool) -> int:
     return LabError.exit_code if leftovers.failures else 0
 
 
-def _summarize(leftovers: Leftovers, *, is_dry_run: bool) -> str:
+def _summarize(leftovers: housekeeping.Leftovers, *, is_dry_run: bool) -> str:
     if not leftovers.folders:
         return "nothing is left on disk"
     if is_dry_run:

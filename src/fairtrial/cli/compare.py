@@ -14,7 +14,7 @@ from fairtrial.arena import (
     Comparison,
     TimingFiles,
     compare_candidates,
-    read_problem,
+    problem_files,
     suites,
 )
 from fairtrial.cli.audit_text import audit_option, summarize_audit
@@ -134,7 +134,7 @@ def command(
         loaded = suites.suite_problem(words[-1])
     else:
         problem = resolve_problem(problem, unsandboxed=unsandboxed, as_json=as_json)
-        loaded, warnings = read_problem(problem)
+        loaded, warnings = problem_files.read_problem(problem)
         warn(warnings)
     settings = replace(settings, audit=settings.audit and not is_suite)
     timing_files.check(instructions=instructions)

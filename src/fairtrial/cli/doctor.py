@@ -8,7 +8,7 @@ from functools import partial
 
 import click
 
-from fairtrial.arena import survey_detectable_effect, survey_machine
+from fairtrial.arena import machine_survey
 from fairtrial.cli.interrupts import run_interruptible
 from fairtrial.cli.output import fold, json_option, note, print_json, print_wrapped, style
 from fairtrial.sandbox import HostFact, HostSurvey
@@ -35,11 +35,14 @@ def command(as_json: bool, quick: bool) -> int:
     that can be detected in five seconds, and whether instructions can be counted. Exits with 0 if
     candidates can run in a full sandbox, else with 4.
     """
-    survey, clock = survey_machine()
+    survey, clock = machine_survey.survey_machine()
     if not quick:
         if not as_json:
             note(f"timing a function against itself for {SECONDS:g} s ...")
-        clock = (*clock, run_interruptible(partial(survey_detectable_effect, SECONDS)))
+        clock = (
+            *clock,
+            run_interruptible(partial(machine_survey.survey_detectable_effect, SECONDS)),
+        )
     if as_json:
         facts = [asdict(fact) for fact in clock]
         print_json({"ok": survey.is_full, **asdict(survey), "clock": facts})

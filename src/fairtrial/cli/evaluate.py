@@ -17,8 +17,8 @@ from fairtrial.arena import (
     Evaluation,
     TimingFiles,
     evaluate_candidates,
+    problem_files,
     read_candidates,
-    read_problem,
 )
 from fairtrial.cli.audit_text import audit_option
 from fairtrial.cli.compare_arguments import CommandAfterDashes
@@ -127,7 +127,7 @@ def command(
     no diff, or doesn't apply; 7, that one fails what --fail-on names.
     """
     problem = resolve_problem(problem, records=records, unsandboxed=unsandboxed, as_json=as_json)
-    loaded, warnings = read_problem(problem)
+    loaded, warnings = problem_files.read_problem(problem)
     if base:
         loaded = replace(loaded, base=base)
     if instructions and check_only:

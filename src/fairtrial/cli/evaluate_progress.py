@@ -7,12 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Self
 
-from fairtrial.arena import (
-    CandidateJudged,
-    CheckStarted,
-    Judgement,
-    TimingProgress,
-)
+from fairtrial.arena import Judgement, events as arena_events
 from fairtrial.cli.event_text import describe_event
 from fairtrial.cli.live_display import Canvas, CurrentActivity, can_draw
 from fairtrial.cli.output import count, note
@@ -33,7 +28,7 @@ class EvaluationProgress(AbstractContextManager["EvaluationProgress"]):
         self._names = names
         self._places = {name: place for place, name in enumerate(names)}
         self._judged: dict[int, Judgement] = {}
-        self._timed: dict[int, TimingProgress] = {}
+        self._timed: dict[int, arena_events.TimingProgress] = {}
 
     def __exit__(self, *raised: object) -> None:
         """End the display; there is none here."""
@@ -64,11 +59,11 @@ class EvaluationProgress(AbstractContextManager["EvaluationProgress"]):
 
     def receive(self, event: events.Event) -> None:
         """Follow one event."""
-        if isinstance(event, CheckStarted):
+        if isinstance(event, arena_events.CheckStarted):
             self.start_check(self._places[event.candidate_id])
-        elif isinstance(event, TimingProgress):
+        elif isinstance(event, arena_events.TimingProgress):
             self.show_timing(self._places[event.candidate_id], event)
-        elif isinstance(event, CandidateJudged):
+        elif isinstance(event, arena_events.CandidateJudged):
             self.judge(self._places[event.candidate_id], event.judgement)
         else:
             self.show_activity(event)
@@ -79,7 +74,7 @@ class EvaluationProgress(AbstractContextManager["EvaluationProgress"]):
     def start_check(self, place: int) -> None:
         """Show that a candidate's checks begin."""
 
-    def show_timing(self, place: int, progress: TimingProgress) -> None:
+    def show_timing(self, place: int, progress: arena_events.TimingProgress) -> None:
         """Show a candidate's speed so far; called between sessions."""
         self._timed.pop(place, None)  # the latest is the last
         self._timed[place] = progress
@@ -100,7 +95,7 @@ class EvaluationLog(EvaluationProgress):
     def show_activity(self, event: events.Event) -> None:
         self._print(describe_event(event))
 
-    def show_timing(self, place: int, progress: TimingProgress) -> None:
+    def show_timing(self, place: int, progress: arena_events.TimingProgress) -> None:
         is_first = not self._timed
         super().show_timing(place, progress)
         if is_first or time.monotonic() - self._printed_s >= LINES_S:
@@ -136,7 +131,7 @@ class LiveTable(EvaluationProgress):
     def show_activity(self, event: events.Event) -> None:
         self._activity.receive(event)
 
-    def show_timing(self, place: int, progress: TimingProgress) -> None:
+    def show_timing(self, place: int, progress: arena_events.TimingProgress) -> None:
         self._activity.end()
         super().show_timing(place, progress)
         self.canvas.touch()

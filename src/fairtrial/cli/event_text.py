@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairtrial.arena import SelfComparisonDone, TimingProgress
+from fairtrial.arena import events as arena_events
 from fairtrial.cli.output import note
 from fairtrial.core import events
 from fairtrial.sandbox import WAITING
@@ -33,7 +33,9 @@ def describe_event(event: events.Event) -> str:
         return WAITING.format(event.pid)
     if isinstance(event, events.HostWaitEnded):
         return "going on: the machine is free"
-    if isinstance(event, (events.Remark, TimingProgress, SelfComparisonDone)):
+    if isinstance(
+        event, (events.Remark, arena_events.TimingProgress, arena_events.SelfComparisonDone)
+    ):
         return event.text
     return ""
 

@@ -9,11 +9,7 @@ from typing import Any
 
 import click
 
-from fairtrial.arena import (
-    CodeProblem,
-    Delivery,
-    require_editable_files,
-)
+from fairtrial.arena import CodeProblem, delivery, require_editable_files
 from fairtrial.cli.compare_arguments import CommandAfterDashes
 from fairtrial.cli.interrupts import run_interruptible
 from fairtrial.cli.optimize_errors import explain_failure, refer_to_flags
@@ -139,18 +135,20 @@ def _search(
     result = OptimizationResult.from_output(run_result.outputs)
     assert result is not None, "the outputs of the agent `optimize` are those of an optimization"
     keep_draft(problem, folder)
-    delivery = None
+    winner = None
     if result.edits is not None:
-        delivery = Delivery(loaded, result.edits, result.explanation, result.estimate, folder)
-    done = _deliver(delivery, branch, applies)
+        winner = delivery.Delivery(
+            loaded, result.edits, result.explanation, result.estimate, folder
+        )
+    done = _deliver(winner, branch, applies)
     if not as_json:
         if not is_new:
             outdated = is_outdated(folder, loaded)
             then = "for the project as it was then" if outdated else "and done with"
             note(f"found earlier, {then}; to look again, name a new --output")
             print_notes(result.notes)
-        _print(result, delivery, done, delivers=delivers)
-    return FoundBest(problem, folder, result, delivery, tuple(done), is_new)
+        _print(result, winner, done, delivers=delivers)
+    return FoundBest(problem, folder, result, winner, tuple(done), is_new)
 
 
 def _make_optimizer(options: dict[str, Any], problem: CodeProblem) -> Optimizer:
@@ -200,37 +198,41 @@ def _refuse_early(path: Path, problem: CodeProblem, branch: str | None, unsandbo
     require_editable_files(problem, str(path))
     find_sandbox(problem.sandbox, unsandboxed=unsandboxed)
     if branch is not None:
-        run_interruptible(partial(Delivery.check_branch, problem, branch))
+        run_interruptible(partial(delivery.Delivery.check_branch, problem, branch))
 
 
-def _deliver(delivery: Delivery | None, branch: str | None, applies: bool) -> list[str]:
+def _deliver(winner: delivery.Delivery | None, branch: str | None, applies: bool) -> list[str]:
     """Write the winner to files, and to the branch or project on request; return what was done."""
-    if delivery is None:
+    if winner is None:
         return []
-    delivery.write_files()
+    winner.write_files()
     done = []
     if applies:
-        done += run_interruptible(delivery.apply)
+        done += run_interruptible(winner.apply)
     if branch is not None:
-        done += run_interruptible(partial(delivery.put_on_branch, branch))
+        done += run_interruptible(partial(winner.put_on_branch, branch))
     return done
 
 
 def _print(
-    result: OptimizationResult, delivery: Delivery | None, done: Sequence[str], *, delivers: bool
+    result: OptimizationResult,
+    winner: delivery.Delivery | None,
+    done: Sequence[str],
+    *,
+    delivers: bool,
 ) -> None:
     """Print the result; `delivers`: whether a branch or changed files were asked for."""
     counts = f"{result.candidates} judged, {result.passed} passed their checks"
     if result.unjudged:
         counts += f", {result.unjudged} could not be judged, through no fault of theirs"
     print_wrapped(f"{counts}; why it ended: {result.why_over}")
-    if delivery is None:
+    if winner is None:
         click.echo(style("None is worth taking.", bold=True))
         if delivers:
             click.echo("No branch was made, and no file was changed.")
     else:
         click.echo(style(f"The best is {result.best}: {result.speed_text}", bold=True))
-        click.echo(f"patch:       {shown_path(delivery.patch)}")
-        click.echo(f"explanation: {shown_path(delivery.description)}")
+        click.echo(f"patch:       {shown_path(winner.patch)}")
+        click.echo(f"explanation: {shown_path(winner.description)}")
     for text in done:
         click.echo(text)

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from fairtrial.arena import ArenaSettings, Delivery, targets
+from fairtrial.arena import ArenaSettings, delivery, targets
 from fairtrial.cli.compare_arguments import words_after_dashes
 from fairtrial.cli.hotspots import print_hot_spots
 from fairtrial.cli.interrupts import run_interruptible
@@ -32,7 +32,7 @@ class FoundBest:
     problem: the problem file
     folder: the output folder
     result: the result; None if it failed
-    delivery: the best candidate; None if none is worth taking
+    winner: the best candidate; None if none is worth taking
     done: what was done with it
     is_new: whether it was found now, not in an earlier session
     error: why it failed
@@ -41,7 +41,7 @@ class FoundBest:
     problem: Path
     folder: Path
     result: OptimizationResult | None = None
-    delivery: Delivery | None = None
+    winner: delivery.Delivery | None = None
     done: tuple[str, ...] = ()
     is_new: bool = True
     error: FairtrialError | None = None
@@ -143,9 +143,9 @@ def _describe(found: FoundBest | None, error: FairtrialError | None) -> tuple[st
     """Return the cells of a result and its patch."""
     if found is None or found.result is None:
         return f"not done: {on_one_line(str(error), 200)}", ""
-    if found.delivery is None:
+    if found.winner is None:
         return "none is worth taking", ""
-    return found.result.speed_text, shown_path(found.delivery.patch)
+    return found.result.speed_text, shown_path(found.winner.patch)
 
 
 def _write_report(hot: targets.HotSpots, rows: list[tuple[str, str, str, str]]) -> None:

@@ -10,21 +10,13 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from fairtrial.arena import CandidateJudged, CheckStarted, TimingProgress
+from fairtrial.arena import events as arena_events
 from fairtrial.cli.event_text import describe_event
 from fairtrial.cli.live_display import Canvas, CurrentActivity, can_draw
 from fairtrial.cli.output import count, fold, style
 from fairtrial.cli.timing_text import COLORS
 from fairtrial.core import events, on_one_line
-from fairtrial.optimize import (
-    CandidateDropped,
-    CandidateEntered,
-    CandidatePassed,
-    ProposalReceived,
-    ProposalRequested,
-    RequestWithdrawn,
-    UsageTotal,
-)
+from fairtrial.optimize import UsageTotal, events as optimize_events
 from fairtrial.study import spell_cost
 
 if TYPE_CHECKING:
@@ -56,15 +48,15 @@ class ProgressLog:
 
     def receive(self, event: events.Event) -> None:
         """Print the line of an event, if it has one."""
-        if isinstance(event, ProposalReceived):
+        if isinstance(event, optimize_events.ProposalReceived):
             self._log_reply(event)
-        elif isinstance(event, CandidateEntered):
+        elif isinstance(event, optimize_events.CandidateEntered):
             self._log_entered(event)
-        elif isinstance(event, TimingProgress):
+        elif isinstance(event, arena_events.TimingProgress):
             self._log_timing(event)
-        elif isinstance(event, CandidateJudged):
+        elif isinstance(event, arena_events.CandidateJudged):
             self._log_judged(event)
-        elif isinstance(event, CandidateDropped):
+        elif isinstance(event, optimize_events.CandidateDropped):
             self._log_activity(f"{event.candidate_id} is out: {event.why}.")
         elif isinstance(event, events.Remark):
             self._log_activity(event.text)
@@ -77,7 +69,7 @@ class ProgressLog:
             self.intro = ""
         self.print(text)
 
-    def _log_reply(self, event: ProposalReceived) -> None:
+    def _log_reply(self, event: optimize_events.ProposalReceived) -> None:
         self.spent.add(event.usage)
         usage, parts = event.usage, []
         if usage.tokens or usage.cost_usd or usage.seconds >= LONG_S:
@@ -89,7 +81,7 @@ class ProgressLog:
         if parts:
             self.print(f"lineage {event.lineage}, {event.kind.value}: {'; '.join(parts)}")
 
-    def _log_entered(self, event: CandidateEntered) -> None:
+    def _log_entered(self, event: optimize_events.CandidateEntered) -> None:
         about = "" if event.parent_id is None else f" of {event.parent_id}"
         note = "; ".join(line for line in event.note.splitlines() if line.strip())
         text = f"{event.name} ({note})" if note else event.name
@@ -97,11 +89,11 @@ class ProgressLog:
             text = f"same as {event.duplicate_of}"
         self.print(f"{event.candidate_id}  proposed ({event.kind.value}{about}): {text}")
 
-    def _log_timing(self, event: TimingProgress) -> None:
+    def _log_timing(self, event: arena_events.TimingProgress) -> None:
         if event.sessions:
             self.print(f"{event.candidate_id}  timed: {event.text}")
 
-    def _log_judged(self, event: CandidateJudged) -> None:
+    def _log_judged(self, event: arena_events.CandidateJudged) -> None:
         id, judgement = event.candidate_id, event.judgement
         rejection, measured = judgement.rejection, judgement.measurement
         color = COLORS[judgement.verdict]
@@ -165,30 +157,32 @@ class LiveProgress(ProgressLog):
 
     def receive(self, event: events.Event) -> None:
         """Update the state, and print the line of the event."""
-        if isinstance(event, ProposalRequested):
+        if isinstance(event, optimize_events.ProposalRequested):
             self.activity.end()
             self.asking += 1
-        elif isinstance(event, (ProposalReceived, RequestWithdrawn)):
+        elif isinstance(
+            event, (optimize_events.ProposalReceived, optimize_events.RequestWithdrawn)
+        ):
             self.asking -= 1
-        elif isinstance(event, CandidateEntered):
+        elif isinstance(event, optimize_events.CandidateEntered):
             self.proposed += 1
             self.same += event.duplicate_of is not None
-        elif isinstance(event, CheckStarted):
+        elif isinstance(event, arena_events.CheckStarted):
             self.checked[event.candidate_id] = None
-        elif isinstance(event, CandidatePassed):
+        elif isinstance(event, optimize_events.CandidatePassed):
             self.checked.pop(event.candidate_id, None)
             self.waiting[event.candidate_id] = None
-        elif isinstance(event, TimingProgress):
+        elif isinstance(event, arena_events.TimingProgress):
             self._show_timing(event)
             return
-        elif isinstance(event, CandidateJudged):
+        elif isinstance(event, arena_events.CandidateJudged):
             self._count_judged(event)
         elif isinstance(event, events.PhaseStarted) and event.phase == _TOTALS:
             # It is still timed, so the display is redrawn rarely.
             self.timed = f"{event.candidate_id}, in whole processes"
             self.canvas.draw()
             return
-        elif isinstance(event, (events.Remark, CandidateDropped)):
+        elif isinstance(event, (events.Remark, optimize_events.CandidateDropped)):
             self.activity.end()
             self.timed = ""
         else:
@@ -196,7 +190,7 @@ class LiveProgress(ProgressLog):
             self.timed = ""
         ProgressLog.receive(self, event)
 
-    def _show_timing(self, event: TimingProgress) -> None:
+    def _show_timing(self, event: arena_events.TimingProgress) -> None:
         self.waiting.pop(event.candidate_id, None)
         figures = event.text
         self.timed = f"{event.candidate_id}: {figures}" if figures else event.candidate_id
@@ -205,7 +199,7 @@ class LiveProgress(ProgressLog):
         else:
             self.canvas.draw()  # before the first session: drawing would disturb it later
 
-    def _count_judged(self, event: CandidateJudged) -> None:
+    def _count_judged(self, event: arena_events.CandidateJudged) -> None:
         self.checked.pop(event.candidate_id, None)
         self.waiting.pop(event.candidate_id, None)
         self.timed = ""

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from fairtrial.arena import CodeProblem, Judgement, Reason, read_problem
+from fairtrial.arena import CodeProblem, Judgement, Reason, problem_files
 from fairtrial.cli.event_text import print_event
 from fairtrial.cli.output import print_wrapped, warn
 from fairtrial.core import StudyError, events, on_one_line
@@ -53,7 +53,7 @@ def strict_paths_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def load_with_warnings(path: Path) -> CodeProblem:
     """Read a problem file, and print warnings about it."""
-    problem, warnings = read_problem(path)
+    problem, warnings = problem_files.read_problem(path)
     warn(warnings)
     return problem
 

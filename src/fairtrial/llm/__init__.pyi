@@ -1,11 +1,6 @@
 """The names of `fairtrial.llm`; `_facade.attach` reads them from here."""
 
 from fairtrial.llm import service as service
-from fairtrial.llm.answer_cache import (
-    answer_facts as answer_facts,
-    answer_key as answer_key,
-    read_answer as read_answer,
-)
 from fairtrial.llm.client import (
     ChatClient as ChatClient,
     RequestLog as RequestLog,
@@ -22,8 +17,6 @@ from fairtrial.llm.responses import (
     ToolCall as ToolCall,
 )
 from fairtrial.llm.secret import (
-    MIN_SECRET_CHARS as MIN_SECRET_CHARS,
-    REDACTED as REDACTED,
     Secret as Secret,
     redact_all as redact_all,
 )

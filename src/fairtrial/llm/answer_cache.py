@@ -10,12 +10,12 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fairtrial.core import LabError, atomic_write, canonical_json
-from fairtrial.llm.responses import ChatAnswer, ToolCall
+from fairtrial.llm.responses import ChatAnswer
 from fairtrial.llm.secret import Secret, redact_all
 
 _TRANSPORT_FIELDS = ("stream", "stream_options")
@@ -53,13 +53,13 @@ class AnswerCache:
         except OSError as error:
             raise LabError(f"a recorded answer can't be read: {error}") from None
         try:
-            return replace(read_answer(json.loads(data)["answer"]), is_cached=True)
+            return ChatAnswer.from_dict(json.loads(data)["answer"], is_cached=True)
         except (ValueError, KeyError, TypeError, AttributeError):
             return None  # a file that something else wrote
 
     def keep(self, key: str, body: Mapping[str, Any], answer: ChatAnswer, secret: Secret) -> None:
         """Record an answer; one that holds the key is not recorded."""
-        document = {"request": redact_all(body, secret.redact), "answer": answer_facts(answer)}
+        document = {"request": redact_all(body, secret.redact), "answer": answer.as_dict()}
         text = json.dumps(document, ensure_ascii=False, sort_keys=True, indent=1)
         if secret.is_in(text):
             return
@@ -73,17 +73,3 @@ class AnswerCache:
 
     def _path(self, key: str) -> Path:
         return self.folder / key[:2] / f"{key}.json"
-
-
-def answer_facts(answer: ChatAnswer) -> dict[str, Any]:
-    """Return an answer as plain data."""
-    facts = asdict(answer)
-    facts["tool_calls"] = list(facts["tool_calls"])
-    del facts["is_cached"]
-    return facts
-
-
-def read_answer(facts: Mapping[str, Any]) -> ChatAnswer:
-    """Return the answer for plain data; raises TypeError or KeyError if they are not one."""
-    calls = tuple(ToolCall(**call) for call in facts["tool_calls"])
-    return ChatAnswer(**{**facts, "tool_calls": calls})

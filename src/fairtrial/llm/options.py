@@ -11,7 +11,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from fairtrial.core import LabError, Mistake, Record, StudyError
-from fairtrial.llm.answer_cache import AnswerCache, default_folder
+from fairtrial.llm.answer_cache import AnswerCache, answer_key, default_folder
 from fairtrial.llm.dialect import TOKEN_LIMIT_FIELDS, TokensField
 from fairtrial.llm.endpoint import Endpoint
 from fairtrial.llm.prices import PRICES_DATE, Price, cost_usd, find_price, price_mistakes
@@ -164,6 +164,10 @@ class ChatOptions(Record):
         return AnswerCache(
             Path(self.cache_dir).expanduser() if self.cache_dir else default_folder()
         )
+
+    def answer_key(self, body: Mapping[str, Any], seed: int, replicate: int) -> str:
+        """Return the key of a recorded answer: the digest of all that the answer depends on."""
+        return answer_key(self.base_url, body, seed, replicate)
 
     def make_body(
         self,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from fairtrial.llm.waits import read_wait
@@ -65,6 +65,19 @@ class ChatAnswer:
     tool_calls: tuple[ToolCall, ...] = ()
     logprobs: Any = None
     is_cached: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the answer as plain data, without `is_cached`."""
+        data = asdict(self)
+        data["tool_calls"] = list(data["tool_calls"])
+        del data["is_cached"]
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], *, is_cached: bool = False) -> ChatAnswer:
+        """Return the answer that plain data describes; TypeError or KeyError if it is none."""
+        calls = tuple(ToolCall(**call) for call in data["tool_calls"])
+        return cls(**{**data, "tool_calls": calls, "is_cached": is_cached})
 
 
 class AttemptError(Exception):

@@ -8,14 +8,10 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import quote
 
 from fairtrial.core import AccessError
-
-MIN_SECRET_CHARS = 8
-"""Shorter keys are placeholders for local servers, which may well occur in files; not redacted."""
-REDACTED = "[key removed]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +21,12 @@ class Secret:
     variable: the variable's name; empty if there is no key
     value: the key
     """
+
+    MIN_CHARS: ClassVar[int] = 8
+    """Shorter keys are placeholders for local servers, which may well occur in files: they are not
+    redacted."""
+    REDACTED: ClassVar[str] = "[key removed]"
+    """What stands in place of a key."""
 
     variable: str = ""
     value: str = field(default="", repr=False)
@@ -48,7 +50,7 @@ class Secret:
 
     def _forms(self) -> Iterator[str]:
         """Yield the key in the encodings in which it may occur in a response."""
-        if len(self.value) < MIN_SECRET_CHARS:
+        if len(self.value) < self.MIN_CHARS:
             return
         yield self.value
         yield json.dumps(self.value)[1:-1]
@@ -62,9 +64,9 @@ class Secret:
         return any(form in text for form in self._forms())
 
     def redact(self, text: str) -> str:
-        """Return the text with the key replaced by `REDACTED`."""
+        """Return the text with the key replaced by `Secret.REDACTED`."""
         for form in self._forms():
-            text = text.replace(form, REDACTED)
+            text = text.replace(form, self.REDACTED)
         return text
 
 

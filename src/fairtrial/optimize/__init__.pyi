@@ -1,12 +1,8 @@
 """The names of `fairtrial.optimize`; `_facade.attach` reads them from here."""
 
-from fairtrial.optimize.events import (
-    CandidateDropped as CandidateDropped,
-    CandidateEntered as CandidateEntered,
-    CandidatePassed as CandidatePassed,
-    ProposalReceived as ProposalReceived,
-    ProposalRequested as ProposalRequested,
-    RequestWithdrawn as RequestWithdrawn,
+from fairtrial.optimize import (
+    events as events,
+    replies as replies,
 )
 from fairtrial.optimize.optimization import (
     optimize_code as optimize_code,
@@ -29,13 +25,6 @@ from fairtrial.optimize.proposals import (
 from fairtrial.optimize.proposer import (
     PreflightContext as PreflightContext,
     Proposer as Proposer,
-)
-from fairtrial.optimize.proposers.replay import (
-    make_record as make_record,
-    read_record as read_record,
-)
-from fairtrial.optimize.replies import (
-    check_reply as check_reply,
 )
 from fairtrial.optimize.requests import (
     UsageTotal as UsageTotal,

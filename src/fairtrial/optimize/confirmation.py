@@ -9,12 +9,10 @@ from fairtrial.arena import (
     Arena,
     Bench,
     Estimate,
-    FileEdits,
     Judgement,
     Measurement,
     Reason,
-    gather_evidence,
-    recheck,
+    delivery,
     time_candidate,
 )
 from fairtrial.core import LabError, events
@@ -40,7 +38,7 @@ class Winner:
     """
 
     id: str
-    edits: FileEdits
+    edits: delivery.FileEdits
     estimate: Estimate
     explanation: str
 
@@ -74,12 +72,12 @@ async def confirm_winner(
         measured = await _measure_again(scheduler, arena, bench, emit, entry)
         if isinstance(measured, Measurement):
             emit(events.PhaseStarted(events.Phase.RECHECK, entry.id))
-            rejection = await recheck(arena, scheduler.changes[entry.id])
+            rejection = await delivery.check_again(arena, scheduler.changes[entry.id])
             if rejection is None or rejection.reason == Reason.EVALUATOR:
                 doubts = () if rejection is None else (rejection.message,)
                 emit(events.PhaseStarted(events.Phase.PROFILE, entry.id))
                 losers = (f"{id} looked better, and is out: {why}" for id, why in dropped.items())
-                evidence = await gather_evidence(
+                evidence = await delivery.gather_evidence(
                     arena,
                     scheduler.candidates[entry.id],
                     scheduler.changes[entry.id],

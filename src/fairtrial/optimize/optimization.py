@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fairtrial.arena import CodeProblem, as_problem
+from fairtrial.arena import CodeProblem, problem_files
 from fairtrial.core import (
     Mistake,
     StudyError,
@@ -58,7 +58,7 @@ async def optimize_code(
     Raises `StudyError` for a problem, a proposer or options that can't be used, and `LabError` if
     the machine or the network fails.
     """
-    optimizer, code = _make_optimizer(proposer, options), as_problem(problem)
+    optimizer, code = _make_optimizer(proposer, options), problem_files.as_problem(problem)
     scheduler, result = await optimizer.optimize(code, _MemoryContext(seed), emit)
     refuse_unfounded(result, scheduler.judgements.values())
     return result

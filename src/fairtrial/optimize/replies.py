@@ -1,16 +1,20 @@
-"""Validation of replies before they are written to the journal, which replays them."""
+"""Replies of proposers: validated, and as the plain data that journal and records keep."""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import math
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, replace
 from typing import Any
 
 from fairtrial.arena import Candidate, FileState
-from fairtrial.core import on_one_line
-from fairtrial.optimize.proposals import Reply, Usage
+from fairtrial.core import StudyError, canonical, on_one_line
+from fairtrial.optimize.proposals import Reply, Request, Usage
 
+VERSION = 1
+"""The version of a record of a reply; records of other versions are refused."""
 LARGEST_MB = 8
 """The most that the candidates of one reply may hold: the journal has to keep them."""
 LONGEST = 300
@@ -109,3 +113,111 @@ def _size(candidate: Candidate) -> int:
     return len(candidate.diff or b"") + sum(
         len(state.content) for state in candidate.files.values()
     )
+
+
+# -- as plain data --
+
+
+def make_record(request: Request, reply: Reply) -> dict[str, Any]:
+    """Return a reply as plain data, with the key of its request."""
+    about = [{"name": tried.name, "digest": tried.digest} for tried in request.about]
+    asked = {
+        "kind": request.kind.value,
+        "lineage": request.lineage,
+        "step": request.step,
+        "replicate": request.replicate,
+        "seed": request.seed,
+        "wanted": request.wanted,
+        "about": about,
+    }
+    answered = {
+        "candidates": [candidate and _pack_candidate(candidate) for candidate in reply.candidates],
+        "usage": asdict(reply.usage),
+        "refusal": reply.refusal,
+        "exchange": canonical.to_plain(reply.exchange),
+    }
+    return {"version": VERSION, "key": request.key, "request": asked, "reply": answered}
+
+
+def read_record(record: Mapping[str, Any]) -> Reply:
+    """Return the reply that a record holds; raise a `StudyError` if it is no valid record."""
+    version = record.get("version") if isinstance(record, Mapping) else None
+    if version != VERSION:
+        expected = f"expected a record of version {VERSION}"
+        raise StudyError(f"{expected}, got {'none' if version is None else repr(version)}")
+    try:
+        if not isinstance(record["key"], str):
+            raise TypeError("key")
+        answered = record["reply"]
+        return Reply(
+            tuple(packed and _unpack_candidate(packed) for packed in answered["candidates"]),
+            _unpack_usage(answered["usage"]),
+            _text(answered["refusal"]),
+            tuple(dict(entry) for entry in answered["exchange"]),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError, binascii.Error) as error:
+        detail = on_one_line(f"{type(error).__name__}: {error}", LONGEST)
+        raise StudyError(f"is no record of a reply ({detail})") from None
+
+
+def _pack_candidate(candidate: Candidate) -> dict[str, Any]:
+    return {
+        "name": candidate.name,
+        "diff": None if candidate.diff is None else _pack_bytes(candidate.diff),
+        "files": {
+            path: {
+                "content": _pack_bytes(state.content),
+                "executable": state.executable,
+                "is_link": state.is_link,
+            }
+            for path, state in candidate.files.items()
+        },
+        "parent": candidate.parent,
+        "origin": candidate.origin,
+        "note": candidate.note,
+    }
+
+
+def _unpack_candidate(data: Mapping[str, Any]) -> Candidate:
+    return Candidate(
+        _text(data["name"]),
+        None if data["diff"] is None else _unpack_bytes(data["diff"]),
+        {
+            path: FileState(_unpack_bytes(state["content"]), state["executable"], state["is_link"])
+            for path, state in data["files"].items()
+        },
+        None if data["parent"] is None else _text(data["parent"]),
+        _text(data["origin"]),
+        _text(data["note"]),
+    )
+
+
+def _pack_bytes(content: bytes) -> str | dict[str, str]:
+    """Return text as text, so that records are readable, and other bytes as base64."""
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(content).decode("ascii")}
+
+
+def _unpack_bytes(packed: Any) -> bytes:
+    if isinstance(packed, str):
+        return packed.encode("utf-8")
+    return base64.b64decode(packed["base64"], validate=True)
+
+
+def _unpack_usage(data: Mapping[str, Any]) -> Usage:
+    cost = data["cost_usd"]
+    return Usage(
+        _text(data["model"]),
+        int(data["prompt_tokens"]),
+        int(data["completion_tokens"]),
+        None if cost is None else float(cost),
+        float(data["seconds"]),
+    )
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"expected a text, got {type(value).__name__}")
+    return value

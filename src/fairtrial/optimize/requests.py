@@ -15,8 +15,8 @@ from fairtrial.core import LabError
 from fairtrial.optimize.journal import PARTIAL, REPLY, JournalState, OptimizationJournal
 from fairtrial.optimize.proposals import Brief, Reply, Request, Usage
 from fairtrial.optimize.proposer import Proposer
-from fairtrial.optimize.proposers.replay import Replay, make_record, read_record
-from fairtrial.optimize.replies import check_reply
+from fairtrial.optimize.proposers.replay import Replay
+from fairtrial.optimize.replies import check_reply, make_record, read_record
 from fairtrial.study import agents
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fairtrial.arena import CodeProblem, Estimate, FileEdits
+from fairtrial.arena import CodeProblem, Estimate, delivery
 from fairtrial.core import notebook_html, plain_number
 from fairtrial.optimize.journal import problem_fingerprint
 from fairtrial.optimize.output_format import KIND, is_optimization_output
@@ -36,7 +36,7 @@ class OptimizationResult:
 
     best: str | None = None
     estimate: Estimate | None = None
-    edits: FileEdits | None = field(default=None, repr=False)
+    edits: delivery.FileEdits | None = field(default=None, repr=False)
     explanation: str = field(default="", repr=False)
     candidates: int = 0
     passed: int = 0
@@ -126,7 +126,7 @@ class OptimizationResult:
         return cls(
             best=None if best is None else str(best),
             estimate=_read_estimate(output),
-            edits=FileEdits.from_dict(edits) if edits else None,
+            edits=delivery.FileEdits.from_dict(edits) if edits else None,
             explanation=str(output.get("explanation") or ""),
             candidates=int(_read_number(output, "candidates") or 0),
             passed=int(_read_number(output, "passed") or 0),

@@ -17,15 +17,13 @@ from fairtrial.arena import (
     Basis,
     Bench,
     Candidate,
-    CandidateJudged,
     Changes,
-    CheckStarted,
     Judgement,
     Measurement,
     Reason,
     Rejection,
-    TimingProgress,
     Verdict,
+    events as arena_events,
     time_candidate,
 )
 from fairtrial.core import events, on_one_line, single_cause
@@ -259,7 +257,9 @@ class Scheduler:
         try:
             if judgement is None:
                 judgement = await self._arena.judge(
-                    item.candidate, item.resolved, lambda: self._emit(CheckStarted(entry.id))
+                    item.candidate,
+                    item.resolved,
+                    lambda: self._emit(arena_events.CheckStarted(entry.id)),
                 )
         except Exception as error:
             self._fail(error)
@@ -282,7 +282,7 @@ class Scheduler:
                 self._client.keep(VERDICT, make_judgement_record(judgement))
         except Exception as error:
             self._fail(error)
-        self._emit(CandidateJudged(entry.id, judgement))
+        self._emit(arena_events.CandidateJudged(entry.id, judgement))
         self._loop.judge(entry.id, make_tried(judgement, diff))
         self._proceed()
 
@@ -313,7 +313,7 @@ class Scheduler:
 
     async def _time(self, waiting: _WaitingCandidate) -> None:
         entry, judgement = waiting.entry, waiting.judgement
-        self._emit(TimingProgress(entry.id, 0))
+        self._emit(arena_events.TimingProgress(entry.id, 0))
         try:
             changes = self.changes[entry.id]
             result = await time_candidate(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from fairtrial.arena import CandidateJudged, Judgement
+from fairtrial.arena import Judgement, events as arena_events
 from fairtrial.core import events
 from fairtrial.optimize.events import ProposalReceived
 from fairtrial.optimize.scheduler import Scheduler
@@ -34,7 +34,7 @@ def record_events(record: RecordEvent) -> events.Emit:
                 tokens=usage.tokens,
                 cost_usd=usage.cost_usd,
             )
-        elif isinstance(event, CandidateJudged):
+        elif isinstance(event, arena_events.CandidateJudged):
             record("verdict", text=event.candidate_id, **_describe_verdict(event.judgement))
 
     return receive

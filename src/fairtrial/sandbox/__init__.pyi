@@ -1,6 +1,9 @@
 """The names of `fairtrial.sandbox`; `_facade.attach` reads them from here."""
 
-from fairtrial.sandbox import wire as wire
+from fairtrial.sandbox import (
+    warm_start as warm_start,
+    wire as wire,
+)
 from fairtrial.sandbox.capabilities import (
     HostFact as HostFact,
     HostSurvey as HostSurvey,
@@ -58,9 +61,4 @@ from fairtrial.sandbox.timing_conditions import (
 )
 from fairtrial.sandbox.trusted import (
     run_trusted as run_trusted,
-)
-from fairtrial.sandbox.warm_start import (
-    WarmSandbox as WarmSandbox,
-    WarmServer as WarmServer,
-    supports_warm_start as supports_warm_start,
 )

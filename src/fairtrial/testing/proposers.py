@@ -34,9 +34,7 @@ from fairtrial.optimize import (
     Request,
     RequestKind,
     Usage,
-    check_reply,
-    make_record,
-    read_record,
+    replies,
 )
 from fairtrial.sandbox import HostLock
 
@@ -184,8 +182,10 @@ class ProposerConformance:
             return await opened.propose(brief, FIRST)
 
         reply = use(ask)
-        assert check_reply(reply, "it") is reply, "it can't be kept as it is"
-        assert read_record(json.loads(json.dumps(make_record(FIRST, reply)))) == reply
+        assert replies.check_reply(reply, "it") is reply, "it can't be kept as it is"
+        assert (
+            replies.read_record(json.loads(json.dumps(replies.make_record(FIRST, reply)))) == reply
+        )
 
     def test_a_reply_has_a_candidate_or_a_reason(
         self, use: Callable[..., Any], brief: Brief
@@ -207,4 +207,4 @@ class ProposerConformance:
 
         reply = use(ask)
         assert any(reply.candidates) != bool(reply.refusal)
-        assert all(check_reply(step, "it") is step for step in kept)
+        assert all(replies.check_reply(step, "it") is step for step in kept)

@@ -21,9 +21,9 @@ from fairtrial.arena import (
     FileState,
     Reason,
     Verdict,
+    delivery,
     open_arena,
     opening,
-    recheck,
 )
 from fairtrial.arena.checks import command_check as commands, pytest_check as tests
 from fairtrial.arena.delivery import profile as profiling, recheck as rechecking
@@ -145,7 +145,7 @@ def site(tmp_path_factory):
 
 
 def test_a_winner_holds_again(site):
-    assert site.call(recheck, site.arena, site.won()) is None
+    assert site.call(delivery.check_again, site.arena, site.won()) is None
 
 
 def test_a_candidate_fitted_to_the_inputs_fails_the_recheck(site):
@@ -161,7 +161,7 @@ def test_a_candidate_fitted_to_the_inputs_fails_the_recheck(site):
     changes = site.won(learned)
     judged = site.call(site.arena.judge, Candidate("it", files={}), changes)
     assert judged.verdict == Verdict.PASSED
-    rejection = site.call(recheck, site.arena, changes)
+    rejection = site.call(delivery.check_again, site.arena, changes)
     assert rejection.reason == Reason.DIFFERENT
     assert "few:total, case 1" in rejection.message
 
@@ -171,7 +171,7 @@ def test_a_failed_recheck_is_our_own_fault(site, monkeypatch):
         raise StudyError("no other inputs")
 
     monkeypatch.setattr(rechecking, "prepare_calls", refuse)
-    rejection = site.call(recheck, site.arena, site.won())
+    rejection = site.call(delivery.check_again, site.arena, site.won())
     assert rejection.reason == Reason.EVALUATOR
     assert "no other inputs" in rejection.message
 
@@ -189,7 +189,7 @@ async def test_a_winner_is_checked_cold_though_it_was_judged_before(tmp_path):
         arena.resources = replace(resources, sandbox=warm, cold=cold)
         changes = await arena.resolve(Candidate("c", files={"src/mod.py": FileState(b"A = 2\n")}))
         await arena.judge(Candidate("c", files={}), changes)
-        assert await recheck(arena, changes) is None
+        assert await delivery.check_again(arena, changes) is None
         assert [item is cold for item in seen] == [False, True]
 
 

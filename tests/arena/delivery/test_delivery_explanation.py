@@ -12,7 +12,6 @@ from fairtrial.arena import (
     Check,
     CodeProblem,
     Estimate,
-    FileEdits,
     FileState,
     Judgement,
     Measurement,
@@ -21,6 +20,7 @@ from fairtrial.arena import (
     TotalCheck,
     TotalVerdict,
     Verdict,
+    delivery,
 )
 from fairtrial.arena.delivery.coverage import Coverage, LineSpan
 from fairtrial.arena.delivery.edits import FileEdit, find_differing
@@ -50,7 +50,7 @@ TOTAL_CHECK = TotalCheck(
     120,
     2.5,
 )
-EDITS = FileEdits(
+EDITS = delivery.FileEdits(
     {
         "src/a.py": FileEdit(FileState(b"x\ny\n", False), FileState(b"x\nz\nw\n", False)),
         "src/new.py": FileEdit(None, FileState(b"1\n", False)),
@@ -217,7 +217,9 @@ def test_figures_have_as_many_digits_as_the_interval_supports(figures, words):
 def test_uncovered_lines_are_quoted_up_to_five():
     lines = [f"    step({number})  # `{number}`" for number in range(1, 10)]
     lines[2] = ""
-    edits = FileEdits({"a.py": FileEdit(None, FileState("\n".join(lines).encode(), False))}, b"")
+    edits = delivery.FileEdits(
+        {"a.py": FileEdit(None, FileState("\n".join(lines).encode(), False))}, b""
+    )
     missed = (LineSpan("a.py", 1, 4), LineSpan("a.py", 7, 9), LineSpan("gone.py", 1, 1))
     text = replace(FINDING, edits=edits, coverage=Coverage(9, 1, missed)).explain()
     told = text[text.index("**No check runs**") : text.index("## What else it costs")]
@@ -225,7 +227,7 @@ def test_uncovered_lines_are_quoted_up_to_five():
     quoted = [line for line in told.splitlines() if "step(" in line]
     assert quoted == [f"{number}: {lines[number - 1]}" for number in (1, 2, 4, 7, 8)]
     # Nothing to quote is no reason to say nothing.
-    text = replace(FINDING, edits=FileEdits({}, b"")).explain()
+    text = replace(FINDING, edits=delivery.FileEdits({}, b"")).explain()
     assert "**No check runs** `src/a.py:3-4` (lines of the changed file)." in text
 
 
@@ -325,7 +327,7 @@ def test_untrusted_text_has_no_effect_in_markdown():
         name=HOSTILE,
         note=HOSTILE,
         origin=HOSTILE,
-        edits=FileEdits({HOSTILE: FileEdit(None, FileState(b"", False))}, b""),
+        edits=delivery.FileEdits({HOSTILE: FileEdit(None, FileState(b"", False))}, b""),
         coverage=Coverage(1, 0, (LineSpan(HOSTILE, 1, 1),), (HOSTILE,), (HOSTILE,)),
         profile=Profile(
             (ProfileEntry(HOSTILE, ProfileSide((hot,), 1.0, notes=(HOSTILE,))),), (HOSTILE,)

@@ -16,7 +16,6 @@ from hypothesis import given, settings, strategies as st
 from fairtrial.arena import (
     Basis,
     Benchmark,
-    CandidateJudged,
     Check,
     CodeProblem,
     Judgement,
@@ -24,8 +23,8 @@ from fairtrial.arena import (
     Pair,
     Reason,
     Rejection,
-    TimingProgress,
     Verdict,
+    events as arena_events,
 )
 from fairtrial.arena.slots.threads import NoRoomError
 from fairtrial.arena.timing.decision import DecisionRules, measure, race
@@ -466,12 +465,12 @@ def test_events_name_the_candidates():
     given = [judged("out", verdict=Verdict.REJECTED), judged("good"), judged("best")]
     events = []
     completed = settle(SimTimer(FIELD), given, emit=events.append)
-    judgements = [event for event in events if isinstance(event, CandidateJudged)]
+    judgements = [event for event in events if isinstance(event, arena_events.CandidateJudged)]
     assert [(event.candidate_id, event.judgement) for event in judgements] == [
         ("good", completed[1]),
         ("best", completed[2]),
     ]
-    timed = [event for event in events if isinstance(event, TimingProgress)]
+    timed = [event for event in events if isinstance(event, arena_events.TimingProgress)]
     assert {event.candidate_id for event in timed} == {"good", "best"}
     assert all(event.sessions for event in timed)
 

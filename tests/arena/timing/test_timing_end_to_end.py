@@ -28,13 +28,12 @@ from fairtrial.arena import (
     ArenaSettings,
     Basis,
     Benchmark,
-    CandidateJudged,
     Check,
     Session,
-    TimingProgress,
     Verdict,
     compare_candidates,
     evaluate_candidates,
+    events as arena_events,
 )
 from fairtrial.arena.timing import bench as bench_module
 from fairtrial.arena.timing.bench import choose_cores
@@ -307,9 +306,9 @@ def evaluate(problem, given, folder, **more):
     names = [candidate.name for candidate in given]
 
     def listen(event):
-        if isinstance(event, CandidateJudged):
+        if isinstance(event, arena_events.CandidateJudged):
             told.append((names.index(event.candidate_id), event.judgement.verdict))
-        elif isinstance(event, TimingProgress):
+        elif isinstance(event, arena_events.TimingProgress):
             timed.append((names.index(event.candidate_id), event.sessions))
 
     async def run():

@@ -48,7 +48,7 @@ from fairtrial.llm.responses import (
 from fairtrial.llm.waits import read_wait
 from fairtrial.optimize import Brief, PreflightContext, Reply, Request, RequestKind, Tried, Usage
 from fairtrial.optimize.proposers.chat.proposer import Chat
-from fairtrial.optimize.proposers.replay import make_record, read_record
+from fairtrial.optimize.replies import make_record, read_record
 
 BASE = "def f(x):\n    return x in [1, 2, 3]\n"
 BETTER = "def f(x):\n    return x in {1, 2, 3}\n"

@@ -36,7 +36,7 @@ from fairtrial.optimize import Brief, PreflightContext, Request, RequestKind, Tr
 from fairtrial.optimize.proposers.command.prompt import write_prompt
 from fairtrial.optimize.proposers.command.proposer import CommandProposer
 from fairtrial.optimize.proposers.command.secrets import AgentSecrets
-from fairtrial.optimize.proposers.replay import make_record
+from fairtrial.optimize.replies import make_record
 from fairtrial.sandbox import Captured, HostLock, Plain
 from fairtrial.sandbox.selection import FULL_SANDBOXES, try_sandbox
 

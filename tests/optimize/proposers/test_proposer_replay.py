@@ -12,14 +12,12 @@ from fairtrial.arena import Candidate, FileState, Verdict
 from fairtrial.core import StudyError
 from fairtrial.optimize import Brief, PreflightContext, Reply, Request, RequestKind, Tried, Usage
 from fairtrial.optimize.proposers.replay import (
-    VERSION,
     Replay,
     find_record,
-    make_record,
-    read_record,
     read_records,
     write_records,
 )
+from fairtrial.optimize.replies import VERSION, make_record, read_record
 
 BRIEF = Brief("slow", "Make it faster.", {"a.py": "x = 1\n"})
 TEXT = st.text(st.characters(blacklist_categories=["Cs"]))

@@ -18,7 +18,7 @@ from fairtrial.arena.resources import ArenaResources
 from fairtrial.core import FairtrialError, run_all
 
 
-async def recheck(arena: Arena, changes: Changes) -> Rejection | None:
+async def check_again(arena: Arena, changes: Changes) -> Rejection | None:
     """Check the winner again; return a rejection if it fails, None if every check passes.
 
     A rejection for `Reason.EVALUATOR` means that it could not be checked again.

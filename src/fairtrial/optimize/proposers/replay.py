@@ -1,4 +1,4 @@
-"""The proposer `replay`, and the file format of recorded replies.
+"""The proposer `replay`, and the files of recorded replies.
 
 A record is one line of JSON: the request's key, the request, and the whole reply. Records are found
 by their key alone, so that a replay doesn't depend on measured figures in prompts.
@@ -6,24 +6,21 @@ by their key alone, so that a replay doesn't depend on measured figures in promp
 
 from __future__ import annotations
 
-import base64
-import binascii
 import functools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fairtrial.arena import Candidate, FileState, Workshop
-from fairtrial.core import Mistake, Record, StudyError, atomic_write, canonical, on_one_line
+from fairtrial.arena import Workshop
+from fairtrial.core import Mistake, Record, StudyError, atomic_write, on_one_line
 from fairtrial.optimize.option_paths import resolve_option_path
-from fairtrial.optimize.proposals import Brief, Reply, Request, Usage
+from fairtrial.optimize.proposals import Brief, Reply, Request
 from fairtrial.optimize.proposer import PreflightContext, Proposer
+from fairtrial.optimize.replies import read_record
 
-VERSION = 1
-"""The version of the file format; records of other versions are refused."""
 LONGEST_KEY = 300
 
 
@@ -131,111 +128,3 @@ def _read_file(path: Path, mtime_ns: int, size: int) -> Mapping[str, Mapping[str
             raise StudyError(Mistake((), reason, line=number), source=str(path)) from None
         records[record["key"]] = record
     return records
-
-
-# -- replies as plain data --
-
-
-def make_record(request: Request, reply: Reply) -> dict[str, Any]:
-    """Return a reply as plain data, with the key of its request."""
-    about = [{"name": tried.name, "digest": tried.digest} for tried in request.about]
-    asked = {
-        "kind": request.kind.value,
-        "lineage": request.lineage,
-        "step": request.step,
-        "replicate": request.replicate,
-        "seed": request.seed,
-        "wanted": request.wanted,
-        "about": about,
-    }
-    answered = {
-        "candidates": [candidate and _pack_candidate(candidate) for candidate in reply.candidates],
-        "usage": asdict(reply.usage),
-        "refusal": reply.refusal,
-        "exchange": canonical.to_plain(reply.exchange),
-    }
-    return {"version": VERSION, "key": request.key, "request": asked, "reply": answered}
-
-
-def read_record(record: Mapping[str, Any]) -> Reply:
-    """Return the reply that a record holds; raise a `StudyError` if it is no valid record."""
-    version = record.get("version") if isinstance(record, Mapping) else None
-    if version != VERSION:
-        expected = f"expected a record of version {VERSION}"
-        raise StudyError(f"{expected}, got {'none' if version is None else repr(version)}")
-    try:
-        if not isinstance(record["key"], str):
-            raise TypeError("key")
-        answered = record["reply"]
-        return Reply(
-            tuple(packed and _unpack_candidate(packed) for packed in answered["candidates"]),
-            _unpack_usage(answered["usage"]),
-            _text(answered["refusal"]),
-            tuple(dict(entry) for entry in answered["exchange"]),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError, binascii.Error) as error:
-        detail = on_one_line(f"{type(error).__name__}: {error}", LONGEST_KEY)
-        raise StudyError(f"is no record of a reply ({detail})") from None
-
-
-def _pack_candidate(candidate: Candidate) -> dict[str, Any]:
-    return {
-        "name": candidate.name,
-        "diff": None if candidate.diff is None else _pack_bytes(candidate.diff),
-        "files": {
-            path: {
-                "content": _pack_bytes(state.content),
-                "executable": state.executable,
-                "is_link": state.is_link,
-            }
-            for path, state in candidate.files.items()
-        },
-        "parent": candidate.parent,
-        "origin": candidate.origin,
-        "note": candidate.note,
-    }
-
-
-def _unpack_candidate(data: Mapping[str, Any]) -> Candidate:
-    return Candidate(
-        _text(data["name"]),
-        None if data["diff"] is None else _unpack_bytes(data["diff"]),
-        {
-            path: FileState(_unpack_bytes(state["content"]), state["executable"], state["is_link"])
-            for path, state in data["files"].items()
-        },
-        None if data["parent"] is None else _text(data["parent"]),
-        _text(data["origin"]),
-        _text(data["note"]),
-    )
-
-
-def _pack_bytes(content: bytes) -> str | dict[str, str]:
-    """Return text as text, so that records are readable, and other bytes as base64."""
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(content).decode("ascii")}
-
-
-def _unpack_bytes(packed: Any) -> bytes:
-    if isinstance(packed, str):
-        return packed.encode("utf-8")
-    return base64.b64decode(packed["base64"], validate=True)
-
-
-def _unpack_usage(data: Mapping[str, Any]) -> Usage:
-    cost = data["cost_usd"]
-    return Usage(
-        _text(data["model"]),
-        int(data["prompt_tokens"]),
-        int(data["completion_tokens"]),
-        None if cost is None else float(cost),
-        float(data["seconds"]),
-    )
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"expected a text, got {type(value).__name__}")
-    return value

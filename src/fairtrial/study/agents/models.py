@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -18,9 +18,6 @@ from fairtrial.llm import (
     ChatClient,
     ChatOptions,
     RequestLog,
-    answer_facts,
-    answer_key,
-    read_answer,
 )
 from fairtrial.study.agents.images import add_images, without_image_data
 from fairtrial.study.agents.transcript import message_event, model_call_event
@@ -88,7 +85,7 @@ class TaskModel:
         started, log = time.monotonic(), RequestLog()
         key, seed = self._key(self.options.make_body(conversation, tools, schema))
         if key in self._earlier:
-            answer = replace(read_answer(self._earlier[key]), is_cached=True)
+            answer = ChatAnswer.from_dict(self._earlier[key], is_cached=True)
         else:
             client = ChatClient.of_event_loop(self.options)
             replicate = self._task.run_spec.replicate
@@ -123,13 +120,13 @@ class TaskModel:
         An agent that asks the same twice wants two answers.
         """
         spec = self._task.run_spec
-        same = answer_key(self.options.base_url, body, spec.seed, spec.replicate)
+        same = self.options.answer_key(body, spec.seed, spec.replicate)
         count = self._counts[same] = self._counts.get(same, -1) + 1
         seed = spec.seed + count
-        return answer_key(self.options.base_url, body, seed, spec.replicate), seed
+        return self.options.answer_key(body, seed, spec.replicate), seed
 
     async def _keep(self, key: str, answer: ChatAnswer) -> None:
-        facts = {"key": key, "answer": answer_facts(answer)}
+        facts = {"key": key, "answer": answer.as_dict()}
         paid = not answer.is_cached
         # In a thread: it returns when the entry is on disk, and other runs go on meanwhile.
         await asyncio.to_thread(

@@ -28,7 +28,7 @@ from typing import Any, Literal
 
 from fairtrial.arena import Workshop
 from fairtrial.core import FieldPath, LabError, Mistake, Record, StudyError, syntax_checks
-from fairtrial.llm import MIN_SECRET_CHARS
+from fairtrial.llm import Secret
 from fairtrial.optimize.proposals import Brief, Reply, Request
 from fairtrial.optimize.proposer import PreflightContext, Proposer, run_checks
 from fairtrial.optimize.proposers.command.agent_run import (
@@ -240,7 +240,7 @@ def _find_keys(argv: tuple[str, ...]) -> Iterator[int]:
     for place, (before, word) in enumerate(pairwise(("", *argv))):
         named = _KEY_VALUE.fullmatch(word)
         value = word if _KEY_OPTION.fullmatch(before) else named[1] if named else ""
-        if len(value) >= MIN_SECRET_CHARS:
+        if len(value) >= Secret.MIN_CHARS:
             yield place
 
 

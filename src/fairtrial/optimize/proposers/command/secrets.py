@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fairtrial.core import Mistake, StudyError
-from fairtrial.llm import MIN_SECRET_CHARS, REDACTED, Secret
+from fairtrial.llm import Secret
 from fairtrial.sandbox import Captured
 
 _WITHHELD = "[left out: it holds the value of {}, in another encoding]"
@@ -47,7 +47,7 @@ class AgentSecrets:
 
     def _secrets(self) -> Iterator[tuple[str, str]]:
         for name, value in self.values.items():
-            if len(value.strip()) >= MIN_SECRET_CHARS:
+            if len(value.strip()) >= Secret.MIN_CHARS:
                 yield name, value.strip()
 
     def find(self, content: bytes) -> str | None:
@@ -76,7 +76,7 @@ class AgentSecrets:
                 value.encode().hex(),
                 value.encode().hex().upper(),
             ):
-                text = text.replace(form, REDACTED)
+                text = text.replace(form, Secret.REDACTED)
         variable = self.find(text.encode("utf-8", "surrogatepass"))
         return text if variable is None else _WITHHELD.format(variable)
 
@@ -97,7 +97,7 @@ def _encoded_forms(value: str) -> Iterator[str]:
     raw = value.encode()
     for skipped in range(3):
         whole = raw[skipped : len(raw) - (len(raw) - skipped) % 3]
-        if len(whole) >= MIN_SECRET_CHARS - 2:
+        if len(whole) >= Secret.MIN_CHARS - 2:
             yield base64.b64encode(whole).decode()
             yield base64.urlsafe_b64encode(whole).decode()
 
@@ -105,7 +105,7 @@ def _encoded_forms(value: str) -> Iterator[str]:
 def _squeezed_forms(value: str) -> Iterator[str]:
     for form in (value, *_encoded_forms(value)):
         squeezed = "".join(_ALPHABET.findall(form))
-        if len(squeezed) >= MIN_SECRET_CHARS:
+        if len(squeezed) >= Secret.MIN_CHARS:
             yield squeezed
 
 
@@ -113,7 +113,7 @@ def _strip_piece(head: str, tail: str, form: str) -> tuple[str, str]:
     """Return head and tail of a cut text without pieces of a value at the cut."""
     for length in range(len(form) - 1, _SHORTEST_PIECE - 1, -1):
         if head.endswith(form[:length]):
-            head = head[:-length] + REDACTED
+            head = head[:-length] + Secret.REDACTED
         if tail.startswith(form[-length:]):
-            tail = REDACTED + tail[length:]
+            tail = Secret.REDACTED + tail[length:]
     return head, tail
