@@ -24,8 +24,8 @@ ALLOWED = {
     "study": {"core", "llm", "sandbox"},
     "arena": {"core", "sandbox"},
     "optimize": {"core", "llm", "sandbox", "study", "arena"},
-    "compat": {"core", "study"},
-    "testing": {"core", "sandbox", "study", "arena", "optimize"},
+    "compat": {"fairtrial", "core", "study"},
+    "testing": {"fairtrial", "core", "sandbox", "study", "arena", "optimize"},
     "view": {"core", "sandbox", "study"},
     "cli": {"core", "llm", "sandbox", "study", "arena", "optimize", "compat", "testing", "view"},
     "fairtrial_codemod": {"fairtrial", "core", "sandbox", "arena", "optimize"},
@@ -54,10 +54,10 @@ FILES = sorted(SOURCE.rglob("*.py"))
 # How many names and namespaces each facade may list, and how many names may cross packages in all
 # (`tools/import_graph.py`). Lower a number when it can be lowered; to raise one is a decision.
 MOST_NAMES = {
-    "core": 35, "llm": 10, "sandbox": 32, "study": 81, "arena": 69, "optimize": 16, "compat": 60,
+    "core": 35, "llm": 10, "sandbox": 26, "study": 81, "arena": 68, "optimize": 16, "compat": 60,
     "view": 1,
 }  # fmt: skip
-MOST_CROSSING_NAMES = 192
+MOST_CROSSING_NAMES = 169
 # Functions that a facade lists although no package uses them and no guide mentions them.
 UNDOCUMENTED: dict[str, set[str]] = {}
 

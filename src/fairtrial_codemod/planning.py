@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, islice
 
+from fairtrial import Request
 from fairtrial.arena import delivery
-from fairtrial.optimize import Request, RequestKind, Tried
+from fairtrial.optimize import RequestKind, Tried
 from fairtrial_codemod.catalog import BY_NAME
 from fairtrial_codemod.reachability import find_reachable
 from fairtrial_codemod.recipes import (

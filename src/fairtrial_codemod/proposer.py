@@ -8,16 +8,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
-from fairtrial.arena import Candidate, FileState, Workshop
+from fairtrial import Brief, Candidate, Proposer, Reply, Request
+from fairtrial.arena import FileState, Workshop
 from fairtrial.core import Mistake, Record, did_you_mean
-from fairtrial.optimize import (
-    Brief,
-    Proposer,
-    Reply,
-    Request,
-    RequestKind,
-    Usage,
-)
+from fairtrial.optimize import RequestKind, Usage
 from fairtrial.sandbox import HostLock, Lease, usable_cores
 from fairtrial_codemod.catalog import CATALOG
 from fairtrial_codemod.planning import Planner, PlanRules, ProposalPlan

@@ -32,7 +32,6 @@ from fairtrial.core.events import (
     ignore_event,
 )
 from fairtrial.optimize import Optimizer, RequestKind, Usage, UsageTotal, events as optimize_events
-from fairtrial.sandbox import WAITING
 from fairtrial.study import spell_cost
 
 PRICED = Usage("m", 1_000, 234, 0.03, 1.5)
@@ -237,7 +236,7 @@ def test_the_state_of_things_follows_each_candidate_on_its_way(view):
 
 
 def test_a_wait_for_another_process_is_shown_until_it_ends(view):
-    waiting = WAITING.format(7)
+    waiting = HostWaitStarted(7).text
     view.receive(requested())
     view.receive(HostWaitStarted(7))
     assert state(view)[0].startswith(f"{waiting}; 1 answer awaited")

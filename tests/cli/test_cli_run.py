@@ -262,7 +262,7 @@ UNBINDABLE = {
 
 @pytest.mark.parametrize("case", UNBINDABLE)
 @pytest.mark.parametrize("how", ["run", "dry-run"])
-def test_what_cannot_be_bound_is_said_before_anything_runs(run, study, case, how):  # spec 16
+def test_what_cannot_be_bound_is_said_before_anything_runs(run, study, case, how):
     fields, says = UNBINDABLE[case]
     code, out, err = run("run", study(**fields), *(["--dry-run"] if how == "dry-run" else []))
     assert (code, out) == (2, "")
@@ -478,7 +478,7 @@ def test_a_study_continues_from_its_ledger_without_its_file(study, tmp_path):
     assert validate_artifacts(tmp_path / "moved") == []
 
 
-def test_a_study_continues_from_its_ledger_without_its_matrix(run, study, write):  # spec 12
+def test_a_study_continues_from_its_ledger_without_its_matrix(run, study, write):
     matrix = write("x\n1\n3\n", "matrix.csv")
     design = {"kind": "custom_matrix", "matrix_path": "matrix.csv"}
     run("run", study(design_spec=design), "--limit", 1)

@@ -21,6 +21,7 @@ from fairtrial.arena import Check, CodeProblem
 from fairtrial.cli import optimize, optimize_study, status as status_module
 from fairtrial.cli.output import fold_command
 from fairtrial.cli.resume_command import resume_command
+from fairtrial.core import events
 from fairtrial.optimize.code_problem import BoundCode
 from fairtrial.sandbox import host_lock as quiet
 from fairtrial.study.ledger import LedgerReader, Summary
@@ -445,7 +446,7 @@ def timing_pid(tmp_path, monkeypatch):
 def test_a_run_that_has_to_wait_says_for_whom(timing_pid, tmp_path, monkeypatch, capsys):
     """Also if the run occupies the thread that shows the progress."""
     monkeypatch.setattr(progress, "LINE_INTERVAL_S", 0.0)
-    message = f"0/1 runs, {quiet.WAITING.format(timing_pid)}\n"
+    message = f"0/1 runs, {events.HostWaitStarted(timing_pid).text}\n"
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stream)
 
@@ -462,7 +463,7 @@ def test_the_status_of_a_study_of_code_says_that_the_machine_is_taken(timing_pid
     study = Study(
         "s", "t", problems={"p": ProblemBinding(use="code")}, problem_ids=("p",), agent_specs=("a",)
     )
-    message = f"  {quiet.WAITING.format(timing_pid)}"
+    message = f"  {events.HostWaitStarted(timing_pid).text}"
     folder = tmp_path / "out"
     run_small(replace(study, output_dir=folder), lambda task: {"x": 1}, CODING)
     assert message not in run("status", "out")[1]

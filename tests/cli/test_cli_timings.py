@@ -39,7 +39,7 @@ from fairtrial.cli import (
 from fairtrial.cli.table import cell_width
 from fairtrial.core import LabError
 from fairtrial.core.events import HostWaitEnded, HostWaitStarted, Phase, PhaseStarted
-from fairtrial.sandbox import HostFact, HostSurvey
+from fairtrial.sandbox import capabilities
 
 FASTER, SLOWER = Verdict.FASTER, Verdict.SLOWER
 EQUIVALENT, INCONCLUSIVE = Verdict.EQUIVALENT, Verdict.INCONCLUSIVE
@@ -544,10 +544,12 @@ def test_a_log_has_few_lines_of_timing(monkeypatch, capsys):
 
 
 def test_doctor_has_a_section_for_the_clock(capsys, monkeypatch):
-    facts = (HostFact("turbo", "partly", "on", "To turn it off:\n$ echo 1"),)
-    survey = HostSurvey((HostFact("git", "yes", "2.39"),), "bubblewrap", True, ())
-    visible = HostFact("visible", "yes", "2 % in 5 s")
-    facts += (HostFact("counts", "no", "none"),)
+    facts = (capabilities.HostFact("turbo", "partly", "on", "To turn it off:\n$ echo 1"),)
+    survey = capabilities.HostSurvey(
+        (capabilities.HostFact("git", "yes", "2.39"),), "bubblewrap", True, ()
+    )
+    visible = capabilities.HostFact("visible", "yes", "2 % in 5 s")
+    facts += (capabilities.HostFact("counts", "no", "none"),)
     monkeypatch.setattr(machine_survey, "survey_machine", lambda: (survey, facts))
 
     async def measure(seconds):

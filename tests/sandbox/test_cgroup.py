@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from fault_stage_kit import is_gone, wait_until
 
-from fairtrial.sandbox import Ending, Limits, Plain, cgroup, remove_orphaned_groups
+from fairtrial.sandbox import Ending, Limits, Plain, cgroup
 from fairtrial.sandbox.cgroup import find_usable_parents, limited_group
 from fairtrial.sandbox.hierarchy import GroupParent, find_group_parents
 from fairtrial.testing.sandbox_commands import CommandRunner
@@ -180,7 +180,7 @@ def test_a_group_that_is_still_busy_is_removed_later(monkeypatch):
         )
         child.stdout.readline()
     remove_no_others(monkeypatch, group.joins, leave_s=0.0)
-    remove_orphaned_groups()
+    cgroup.remove_orphaned_groups()
     assert all(join.exists() for join in group.joins), "its owner is alive"
     child.communicate(b"\n")
 
@@ -225,7 +225,7 @@ def test_what_clears_up_after_a_killed_owner_is_left_to_do_so(tmp_path, monkeypa
     remove_no_others(monkeypatch, joins, leave_s=60.0)
     owner.kill()
     owner.communicate()
-    remove_orphaned_groups()
+    cgroup.remove_orphaned_groups()
     assert cleared.exists()
     assert not any(Path(join).exists() for join in joins)
 
@@ -236,11 +236,11 @@ def test_groups_of_a_killed_owner_are_removed_with_what_runs_in_them(monkeypatch
     with limited_group(Limits()) as live:
         child, *joins = owner.stdout.readline().split()
         remove_no_others(monkeypatch, joins, leave_s=0.1)
-        remove_orphaned_groups()
+        cgroup.remove_orphaned_groups()
         assert all(Path(join).exists() for join in joins)
         owner.kill()
         owner.communicate()
-        remove_orphaned_groups()
+        cgroup.remove_orphaned_groups()
         assert not any(Path(join).exists() for join in joins)
         wait_until(lambda: is_gone(int(child)), "what ran in them to end")
         assert all(join.exists() for join in live.joins)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import fairtrial
-from fairtrial.sandbox import own_python
+from fairtrial.sandbox import system
 from fairtrial.testing.isolation import FullSandboxConformance
 
 OPTIONS = ("-q", "-rs", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", ".")
@@ -32,7 +32,7 @@ ALSO = (
 def find_python():
     """Return a copy of the running Python that every user may run."""
     name = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    for path in (own_python(), f"/usr/bin/{name}", f"/usr/local/bin/{name}"):
+    for path in (system.own_python(), f"/usr/bin/{name}", f"/usr/local/bin/{name}"):
         tried = [path, "-I", "-c", "import ctypes"]
         try:
             subprocess.run(tried, user=NOBODY, check=True, capture_output=True)

@@ -23,10 +23,10 @@ from fairtrial.sandbox import (
     Plain,
     View,
     bubblewrap,
+    cgroup,
     cold_start as cold,
     init_process as child,
     launch_server,
-    remove_orphaned_groups,
     run_command,
 )
 from fairtrial.sandbox.bubblewrap import Bubblewrap
@@ -76,7 +76,7 @@ def test_all_commands_end_when_the_parent_process_is_killed(runner, tmp_path):
         parent.kill()
     await_true(lambda: not runner.is_locked("a") and not runner.is_locked("b"))
     await_true(lambda: not list(temp.iterdir()))
-    remove_orphaned_groups()  # as the next start does
+    cgroup.remove_orphaned_groups()  # as the next start does
 
 
 KEYS = """

@@ -17,16 +17,7 @@ from anyio.from_thread import start_blocking_portal
 from old_python import find_old_python
 
 from fairtrial.core import LabError
-from fairtrial.sandbox import (
-    Command,
-    Ending,
-    Limits,
-    Mount,
-    View,
-    own_python,
-    own_python_mounts,
-    warm_start,
-)
+from fairtrial.sandbox import Command, Ending, Limits, Mount, View, system, warm_start
 from fairtrial.sandbox.namespaces import Namespaces
 from fairtrial.sandbox.selection import try_sandbox
 from fairtrial.testing.isolation import FullSandboxConformance
@@ -34,7 +25,7 @@ from fairtrial.testing.sandbox_commands import CommandRunner
 
 REASON = try_sandbox(Namespaces())
 pytestmark = pytest.mark.skipif(bool(REASON), reason=f"no namespaces here: {REASON}")
-PYTHON = Path(own_python())
+PYTHON = Path(system.own_python())
 ENV = {
     "PATH": os.defpath,
     "LANG": "C.UTF-8",
@@ -179,7 +170,7 @@ def slot(tmp_path):
 
 
 def command_in(slot, *words, **options):
-    python = [Mount(Path(source), Path(target)) for source, target in own_python_mounts()]
+    python = [Mount(Path(source), Path(target)) for source, target in system.own_python_mounts()]
     env = {**ENV, "PYTHONPATH": f"{slot}/inner", **options.pop("env", {})}
     return Command(
         (str(PYTHON), *words),

@@ -19,7 +19,7 @@ from fairtrial.study import Condition, Study, build_design, plan_runs
 VECTORS = json.loads(
     (Path(__file__).parents[1] / "data" / "anchor.json").read_text(encoding="utf-8")
 )
-# spec 10: these are put in a better order than the anchor's.
+# These are put in a better order than the anchor's.
 REORDERED = ("randomized_block", "repeated_measures")
 
 
@@ -68,7 +68,7 @@ def test_conditions_are_the_anchors(vector: dict[str, Any], tmp_path: Path) -> N
         ours, theirs = by_id(ours), by_id(theirs)
     assert [row[0] for row in ours] == [row[0] for row in theirs]
     if any(name.endswith(".csv") for name in vector["files"]):
-        # spec 11: cells are typed here, and text there.
+        # Cells are typed here, and text there.
         for our_row, their_row in zip(ours, theirs, strict=True):
             for cells, texts in zip(our_row[1:3], their_row[1:3], strict=True):
                 assert cells.keys() == texts.keys()
@@ -103,7 +103,7 @@ def test_runs_have_the_anchors_ids_and_seeds(vector: dict[str, Any], tmp_path: P
 def test_rows_shuffled_within_a_factors_values_are_the_anchors_in_an_order_of_our_own(
     tmp_path: Path,
 ) -> None:
-    # spec 10: the anchor repeats one permutation for every value; the number of a row is part of
+    # The anchor repeats one permutation for every value; the number of a row is part of
     # its id, so only what is assigned can be the same.
     (vector,) = (v for v in VECTORS if v["study"]["design_spec"]["block_randomization_key"])
     study = read_study(vector, tmp_path)
@@ -129,7 +129,7 @@ def test_the_vectors_cover_every_design_of_the_anchor() -> None:
 
 
 def test_the_published_condition_id() -> None:
-    # spec 13
+
     study = Study.from_dict(
         {"study_id": "s", "title": "s", "factors": [{"name": "x", "levels": [1]}]}
     )

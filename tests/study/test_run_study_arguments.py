@@ -6,6 +6,7 @@ import pytest
 from cli_kit import AGENTS, STUDY
 
 from fairtrial import StudyError, dry_run_validate, load_study, run_study
+from fairtrial.core import plugins
 
 
 @pytest.fixture
@@ -39,3 +40,12 @@ def test_what_is_no_study_is_refused_with_what_to_pass(given):
 def test_a_wrong_executor_or_parallelism_is_named(path, options, why):
     with pytest.raises(StudyError, match=why):
         run_study(path, **options)
+
+
+def test_a_plug_in_that_is_no_executor_is_named(path, monkeypatch):
+    load = plugins.load
+    monkeypatch.setattr(
+        plugins, "load", lambda group, name: object if name == "other" else load(group, name)
+    )
+    with pytest.raises(StudyError, match="the plug-in other is no executor"):
+        run_study(path, executor="other")

@@ -83,9 +83,6 @@ from fairtrial.arena.model.verdicts import (
 from fairtrial.arena.opening import (
     open_arena as open_arena,
 )
-from fairtrial.arena.preflight import (
-    check_problem_file as check_problem_file,
-)
 from fairtrial.arena.problem_files import (
     load_problem as load_problem,
 )

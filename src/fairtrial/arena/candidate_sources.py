@@ -109,9 +109,9 @@ async def _read(problem: CodeProblem, source: CandidateSource) -> Candidate | Re
         return make_revision(THE_TREE)
     if os.path.lexists(text):
         return read_candidate(Path(text))
-    found = await find_range(problem.project, text)
-    if found is not None:
-        return found
+    versions = await find_range(problem.project, text)
+    if versions is not None:
+        return versions
     if await has_revision(problem.project, text):
         return make_revision(text)
     message = "there is no such file, folder or revision"

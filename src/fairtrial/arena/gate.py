@@ -194,10 +194,12 @@ class Gate:
         power = POWER + alpha / 2
         visible = visible_effect(largest_spread(statistics), len(statistics), alpha, power)
         assert visible is not None
-        found = (1 + self.max_regression) * (1 + visible) - 1
+        regression = (1 + self.max_regression) * (1 + visible) - 1
         if self.max_regression == 0:
-            found = max(found, self.min_effect)
-        return f"a regression above {percent_text(found)} would have been found with {POWER:.0%}"
+            regression = max(regression, self.min_effect)
+        return (
+            f"a regression above {percent_text(regression)} would have been found with {POWER:.0%}"
+        )
 
 
 def parse_conditions(text: str) -> frozenset[GateCondition]:

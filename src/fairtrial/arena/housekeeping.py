@@ -10,7 +10,7 @@ from fairtrial.arena.slots.pool_folders import (
     find_pool_folders,
     remove_orphaned_pools,
 )
-from fairtrial.sandbox import remove_orphaned_groups
+from fairtrial.sandbox import cgroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,5 +43,5 @@ def clean_up(*, is_dry_run: bool = False) -> Leftovers:
     if is_dry_run:
         return Leftovers(folders)
     removed, failures = remove_orphaned_pools(with_kept=True)
-    remove_orphaned_groups()
+    cgroup.remove_orphaned_groups()
     return Leftovers(folders, frozenset(removed), tuple(failures))

@@ -39,14 +39,7 @@ from fairtrial.arena.snapshot.snapshot import find_top
 from fairtrial.arena.stage import Stage
 from fairtrial.arena.warm_imports import warm_starts
 from fairtrial.core import events, run_all
-from fairtrial.sandbox import (
-    HostLock,
-    Mount,
-    Plain,
-    find_sandbox,
-    remove_finished_groups,
-    remove_orphaned_groups,
-)
+from fairtrial.sandbox import HostLock, Mount, Plain, cgroup, find_sandbox
 
 
 def count_cores() -> int:
@@ -169,12 +162,12 @@ async def _clearing_groups() -> AsyncIterator[None]:
     """Remove control groups of killed runs before, and those of this process afterwards."""
     import anyio
 
-    await in_thread(remove_orphaned_groups)
+    await in_thread(cgroup.remove_orphaned_groups)
     try:
         yield
     finally:
         with anyio.CancelScope(shield=True):
-            await in_thread(remove_finished_groups)
+            await in_thread(cgroup.remove_finished_groups)
 
 
 async def _find_base_runs(resources: ArenaResources, settings: ArenaSettings) -> BaseRuns:

@@ -8,20 +8,7 @@ from pathlib import Path
 
 from fairtrial.arena.candidates.editable_match import require_editable_files
 from fairtrial.arena.model.problem import CodeProblem
-from fairtrial.arena.problem_files import locate, read_problem
 from fairtrial.core import FieldPath, Mistake, StudyError, did_you_mean
-
-
-def check_problem_file(path: Path) -> tuple[CodeProblem, list[str]]:
-    """Read a problem file and check that all that it names exists, without running anything.
-
-    Returns the problem and warnings. Raises `StudyError` with all mistakes and their lines.
-    """
-    problem, doubts = read_problem(path)
-    missing = find_missing_parts(problem)
-    if missing:
-        raise locate(path, missing)
-    return problem, doubts
 
 
 def find_missing_parts(problem: CodeProblem) -> list[Mistake]:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 
 from fairtrial.arena.model.problem import CodeProblem
+from fairtrial.arena.preflight import find_missing_parts
 from fairtrial.core import Mistake, StudyError, build_record, describe_value, documents
 
-__all__ = ["as_problem", "is_problem_file", "read_problem"]  # `load_problem` is in the facade
+__all__ = [
+    "as_problem",
+    "check_problem_file",
+    "is_problem_file",
+    "read_problem",  # `load_problem` stands in the facade itself
+]
 ProblemSource = CodeProblem | str | os.PathLike[str]
 _EMPTY_FILE_HINT = "docs/problems.md has one to start from"
 
@@ -73,9 +78,16 @@ def is_problem_file(path: str | os.PathLike[str]) -> bool:
         return False
 
 
-def locate(path: str | os.PathLike[str], mistakes: Sequence[Mistake]) -> StudyError:
-    """Return an error with the mistakes of a problem and their lines in its file."""
-    return StudyError(_read(path, None).locate(mistakes), source=os.fspath(path))
+def check_problem_file(path: Path) -> tuple[CodeProblem, list[str]]:
+    """Read a problem file and check that all that it names exists, without running anything.
+
+    Returns the problem and warnings. Raises `StudyError` with all mistakes and their lines.
+    """
+    problem, doubts = read_problem(path)
+    missing = find_missing_parts(problem)
+    if missing:
+        raise StudyError(_read(path, None).locate(missing), source=os.fspath(path))
+    return problem, doubts
 
 
 def _read(path: str | os.PathLike[str], format: str | None) -> documents.Document:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from fairtrial.arena import check_problem_file
+from fairtrial.arena import problem_files
 from fairtrial.cli.output import count, print_json, shown_path, warn
 
 
@@ -16,7 +16,7 @@ def check_problem(path: Path, *, as_json: bool) -> None:
 
     Raises `StudyError` with every mistake: of the file, and of what it names and doesn't exist.
     """
-    problem, warnings = check_problem_file(path)
+    problem, warnings = problem_files.check_problem_file(path)
     command = f"fairtrial evaluate {shlex.quote(shown_path(path))}"
     if as_json:
         facts = {"ok": True, "problem_id": problem.problem_id, "warnings": warnings}

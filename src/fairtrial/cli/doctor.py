@@ -11,7 +11,7 @@ import click
 from fairtrial.arena import machine_survey
 from fairtrial.cli.interrupts import run_interruptible
 from fairtrial.cli.output import fold, json_option, note, print_json, print_wrapped, style
-from fairtrial.sandbox import HostFact, HostSurvey
+from fairtrial.sandbox import capabilities
 
 COLORS = {"yes": "green", "partly": "yellow", "no": "red"}
 NOT_FULL = 4
@@ -51,7 +51,7 @@ def command(as_json: bool, quick: bool) -> int:
     return 0 if survey.is_full else NOT_FULL
 
 
-def _print_survey(survey: HostSurvey, clock: Sequence[HostFact]) -> None:
+def _print_survey(survey: capabilities.HostSurvey, clock: Sequence[capabilities.HostFact]) -> None:
     width = max(len(fact.name) for fact in (*survey.facts, *clock))
     click.echo(style("For candidates that run", bold=True))
     for fact in survey.facts:
@@ -74,7 +74,7 @@ def _print_survey(survey: HostSurvey, clock: Sequence[HostFact]) -> None:
         print_wrapped(f"- {shortfall}", "  ", "    ")
 
 
-def _print_fact(fact: HostFact, width: int) -> None:
+def _print_fact(fact: capabilities.HostFact, width: int) -> None:
     margin = " " * (len("partly") + 2 + width + 2)
     status = fact.status.ljust(len("partly"))
     text = fold(f"{status}  {fact.name.ljust(width)}  {fact.detail}", "", margin)

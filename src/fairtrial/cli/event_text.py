@@ -5,7 +5,6 @@ from __future__ import annotations
 from fairtrial.arena import events as arena_events
 from fairtrial.cli.output import note
 from fairtrial.core import events
-from fairtrial.sandbox import WAITING
 
 _PHASES = {
     events.Phase.SNAPSHOT: "taking a snapshot of the tree",
@@ -23,19 +22,21 @@ _PHASES = {
     events.Phase.RECHECK: "checking the best on inputs that nobody has seen",
     events.Phase.PROFILE: "looking at where the time goes",
 }
+_WITH_TEXT = (
+    events.HostWaitStarted,
+    events.Remark,
+    arena_events.TimingProgress,
+    arena_events.SelfComparisonDone,
+)
 
 
 def describe_event(event: events.Event) -> str:
     """Return the text of a phase, a wait, a remark or progress of timing; empty for others."""
     if isinstance(event, events.PhaseStarted):
         return _PHASES[event.phase].format(event.candidate_id)
-    if isinstance(event, events.HostWaitStarted):
-        return WAITING.format(event.pid)
     if isinstance(event, events.HostWaitEnded):
         return "going on: the machine is free"
-    if isinstance(
-        event, (events.Remark, arena_events.TimingProgress, arena_events.SelfComparisonDone)
-    ):
+    if isinstance(event, _WITH_TEXT):
         return event.text
     return ""
 

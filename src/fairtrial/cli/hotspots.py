@@ -40,19 +40,19 @@ def command(most: int, unsandboxed: bool, as_json: bool) -> None:
     """
     settings = ArenaSettings(unsandboxed=unsandboxed, emit=choose_emit(as_json=as_json))
     work = partial(targets.find_hot_spots, words_after_dashes(), most=most, settings=settings)
-    found = run_interruptible(work)
+    hot_spots = run_interruptible(work)
     if as_json:
-        print_json(found.as_dict())
+        print_json(hot_spots.as_dict())
         return
-    print_hot_spots(found)
+    print_hot_spots(hot_spots)
 
 
-def print_hot_spots(found: targets.HotSpots, *, next_step: bool = True) -> None:
+def print_hot_spots(hot_spots: targets.HotSpots, *, next_step: bool = True) -> None:
     """Print the functions as a table, with the command that goes on from there."""
-    click.echo(f"{found.command}: {found.seconds:.1f} s, profiled, which makes it slower")
+    click.echo(f"{hot_spots.command}: {hot_spots.seconds:.1f} s, profiled, which makes it slower")
     columns = ("function", "own", "total", "calls", "tests", "can be recorded")
     rows = []
-    for spot in found.spots:
+    for spot in hot_spots.spots:
         recordable = "" if spot.recordable is None else f"{spot.recordable:,} calls"
         rows.append(
             (
@@ -65,6 +65,6 @@ def print_hot_spots(found: targets.HotSpots, *, next_step: bool = True) -> None:
             )
         )
     print_table(columns, rows, total=len(rows))
-    print_notes(found.notes)
+    print_notes(hot_spots.notes)
     if next_step:
-        click.echo(f"next: fairtrial optimize {found.spots[0].target}")
+        click.echo(f"next: fairtrial optimize {hot_spots.spots[0].target}")

@@ -96,14 +96,14 @@ def command(
     problem = resolve_problem(
         problem, records=records, unsandboxed=given["unsandboxed"], as_json=as_json
     )
-    found = search(problem)
-    if found.error is not None:
+    best = search(problem)
+    if best.error is not None:
         if not as_json:
-            raise found.error
-        print_json({"ok": False, "error": str(found.error), "output_dir": str(found.folder)})
-        return found.error.exit_code
+            raise best.error
+        print_json({"ok": False, "error": str(best.error), "output_dir": str(best.folder)})
+        return best.error.exit_code
     if as_json:
-        print_json(found.as_dict())
+        print_json(best.as_dict())
     return 0
 
 

@@ -101,10 +101,10 @@ def optimize_hottest(
     for spot in chosen:
         if not as_json:
             note(style(f"--- {spot.target}", bold=True))
-        found, error = _optimize_spot(spot.target, hot.project, command, search, settings, as_json)
-        error = error or (found.error if found else None)
-        rows.append((spot.target, f"{spot.own_s:.3f} s", *_describe(found, error)))
-        entry = found.as_dict() if found and found.result else {"ok": False, "error": str(error)}
+        best, error = _optimize_spot(spot.target, hot.project, command, search, settings, as_json)
+        error = error or (best.error if best else None)
+        rows.append((spot.target, f"{spot.own_s:.3f} s", *_describe(best, error)))
+        entry = best.as_dict() if best and best.result else {"ok": False, "error": str(error)}
         results.append({"target": spot.target, "own_s": spot.own_s, **entry})
     _write_report(hot, rows)
     if as_json:
@@ -139,13 +139,13 @@ def _optimize_spot(
         return None, error
 
 
-def _describe(found: FoundBest | None, error: FairtrialError | None) -> tuple[str, str]:
+def _describe(best: FoundBest | None, error: FairtrialError | None) -> tuple[str, str]:
     """Return the cells of a result and its patch."""
-    if found is None or found.result is None:
+    if best is None or best.result is None:
         return f"not done: {on_one_line(str(error), 200)}", ""
-    if found.winner is None:
+    if best.winner is None:
         return "none is worth taking", ""
-    return found.result.speed_text, shown_path(found.winner.patch)
+    return best.result.speed_text, shown_path(best.winner.patch)
 
 
 def _write_report(hot: targets.HotSpots, rows: list[tuple[str, str, str, str]]) -> None:

@@ -81,14 +81,14 @@ def _select(
 ) -> list[tables.ListedRun]:
     """Return the run with an id that begins with a text, or the runs that meet an expression."""
     wanted = text if text.startswith("run-") else f"run-{text}"
-    found = [run for run_id, run in by_id.items() if run_id.startswith(wanted)]
-    if len(found) > 1:
-        names = ", ".join(run.run_id for run in found[:5])
+    matching = [run for run_id, run in by_id.items() if run_id.startswith(wanted)]
+    if len(matching) > 1:
+        names = ", ".join(run.run_id for run in matching[:5])
         raise StudyError(
             Mistake(("--diff",), f"several runs begin with '{text}'", f"such as {names}")
         )
-    if found:
-        return found
+    if matching:
+        return matching
     if text.startswith("run-"):
         hint = "`fairtrial show DIR` lists those that are done"
         raise StudyError(Mistake(("--diff",), f"there is no run '{text}' that is done", hint))

@@ -20,7 +20,7 @@ from fairtrial.cli.output import (
 )
 from fairtrial.cli.resume_command import needs_python, resume_command
 from fairtrial.cli.run_summary import COLORS, best_first, summary_facts
-from fairtrial.sandbox import HostLock, describe_timing_process
+from fairtrial.sandbox import HostLock
 from fairtrial.study import runner, spell_cost
 
 RESUME_IN_PYTHON = "from Python, with the same agents: run_study(study, resume=True, ...)"
@@ -129,7 +129,7 @@ def _describe_waiting(status: runner.StudyStatus) -> str:
     is_local = isinstance(pid, int) and owner.get("host") == socket.gethostname()
     if not is_local or all(problem.use != "code" for problem in status.study.problems.values()):
         return ""
-    return describe_timing_process(HostLock(), int(str(pid)))
+    return HostLock().describe_timing_process(int(str(pid)))
 
 
 def _describe_state(status: runner.StudyStatus) -> str:

@@ -107,7 +107,7 @@ def print_evaluation(evaluation: Evaluation) -> None:
             _print_details(judgement.name, judgement.rejection)
         if judgement.measurement is not None:
             print_measurement(shown_name(judgement.name), judgement.measurement)
-    notes = [f"{shown_name(each.name)}: {note}" for each in judgements for note in each.notes]
+    notes = [f"{shown_name(rows.name)}: {note}" for rows in judgements for note in rows.notes]
     if judgements:
         click.echo()
     for text in (*_summarize(evaluation), *summarize_audit(evaluation.adequacy)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fairtrial.study import Task
+from fairtrial import Task
 
 
 def _get_problem_object(task: Task) -> Any:

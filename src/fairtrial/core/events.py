@@ -91,6 +91,11 @@ class HostWaitStarted(Event):
 
     pid: int
 
+    @property
+    def text(self) -> str:
+        """`waiting: another fairtrial is timing (process 7)`."""
+        return f"waiting: another fairtrial is timing (process {self.pid})"
+
 
 @dataclass(frozen=True, slots=True)
 class HostWaitEnded(Event):

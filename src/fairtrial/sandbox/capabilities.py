@@ -29,6 +29,7 @@ from fairtrial.sandbox.remedies import (
 )
 from fairtrial.sandbox.selection import find_sandbox, try_sandbox
 
+__all__ = ["HostFact", "HostSurvey", "survey_host"]
 MIN_GIT = (2, 31)
 """The first version that takes its configuration from environment variables."""
 MIN_FREE_GB = 1.0

@@ -22,6 +22,7 @@ from pathlib import Path
 from fairtrial.sandbox.commands import Ending, Limits
 from fairtrial.sandbox.hierarchy import GroupParent, find_group_parents
 
+__all__ = ["remove_finished_groups", "remove_orphaned_groups"]
 PREFIX = "fairtrial"
 MB = 1024 * 1024
 THREADS_PER_PROCESS, EXTRA_THREADS = 16, 512

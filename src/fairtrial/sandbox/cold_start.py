@@ -75,7 +75,7 @@ def make_cold_start(
             numbers: dict[str, Any] = {"report": passed.report, "life": passed.life, "usage": usage}
             options: list[str] = []
             if joins and pid_option:
-                told, tell = descriptors.pipe()
+                pid_reader, tell = descriptors.pipe()
                 joined, join = descriptors.pipe()
                 options = [pid_option, str(tell)]
                 numbers |= {"joins": [], "joined": joined}
@@ -105,21 +105,21 @@ def make_cold_start(
                 raise LabError(message) from error
             if options:
                 descriptors.close(tell, joined)
-                await anyio.to_thread.run_sync(_move, told, joins, join)
+                await anyio.to_thread.run_sync(_move, pid_reader, joins, join)
             return process
 
     return start
 
 
-def _move(told: int, joins: Sequence[int], join: int) -> None:
+def _move(pid_reader: int, joins: Sequence[int], join: int) -> None:
     """Move a process into control groups, and say so, unless that fails or it didn't start.
 
-    told: where its pid is read
+    pid_reader: where its pid is read
     joins: the groups' files cgroup.procs
     join: where a message is written that it was moved
     """
     text = b""
-    while data := os.read(told, 4096):
+    while data := os.read(pid_reader, 4096):
         text += data
         with suppress(ValueError):
             pid = str(json.loads(text)["child-pid"]).encode()

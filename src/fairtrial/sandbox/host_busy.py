@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from fairtrial.core import LabError
-from fairtrial.sandbox.host_lock import WAITING, HostLock
+from fairtrial.sandbox.host_lock import HostLock
 
 POLL_S = 1.0
 
@@ -29,17 +28,5 @@ class HostBusy:
         """Return the notice; empty if no other fairtrial is timing."""
         now = self.clock()
         if now - self._checked_s >= POLL_S:
-            self._checked_s, self._notice = now, describe_timing_process(self.lock)
+            self._checked_s, self._notice = now, self.lock.describe_timing_process()
         return self._notice
-
-
-def describe_timing_process(lock: HostLock, own_pid: int | None = None) -> str:
-    """Return a notice that another fairtrial is timing; empty if none is, or it is unknown.
-
-    own_pid: the process that doesn't count as another; by default the calling one
-    """
-    try:
-        pid = lock.find_timing_process(own_pid)
-    except LabError:
-        return ""  # reported by code that needs the lock
-    return "" if pid is None else WAITING.format(pid)

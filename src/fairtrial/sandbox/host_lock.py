@@ -24,7 +24,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fairtrial.core import events
+from fairtrial.core import LabError, events
 from fairtrial.sandbox.shared_files import SharedFile, open_shared_fifo, open_shared_file
 
 HOST_FOLDER = Path("/tmp")
@@ -36,7 +36,6 @@ FIRST_POLL_S, MAX_POLL_S, MAX_FIFO_WAIT_S = 0.0005, 0.01, 1.0
 """Intervals of polling a lock: at first, at most, and while a process times (a FIFO ends that)."""
 NOTIFY_AFTER_S, NOTIFY_AGAIN_S = 3.0, 60.0
 """When a waiting caller is notified: after this time, and how long later again."""
-WAITING = "waiting: another fairtrial is timing (process {})"
 NOTE_BYTES, PID_BYTES = 64, 16
 MAX_ANCESTORS = 16
 
@@ -91,6 +90,17 @@ class HostLock:
             files = _Files(self._folder, opened)
             pid = _read_pid(files.gate) if _has_writer(files.bell) else None
         return None if pid is None or _is_descendant(pid, own_pid or os.getpid()) else pid
+
+    def describe_timing_process(self, own_pid: int | None = None) -> str:
+        """Return a notice that another fairtrial is timing; empty if none is, or it is unknown.
+
+        own_pid: as for `find_timing_process`
+        """
+        try:
+            pid = self.find_timing_process(own_pid)
+        except LabError:
+            return ""  # reported by code that needs the lock
+        return "" if pid is None else events.HostWaitStarted(pid).text
 
     def check(self) -> None:
         """Raise `LabError` if the lock's files can't be used on this host; takes no lock."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+__all__ = ["own_python", "own_python_mounts", "system_mounts"]
 HARNESS = Path(__file__).resolve().parent / "harness"
 """The folder of the code that runs inside the sandbox."""
 _OWN_ETC = Path(__file__).resolve().parent / "etc"

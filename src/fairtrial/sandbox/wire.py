@@ -4,6 +4,7 @@ A namespace: `wire.encode`, `wire.pack`. What runs inside the sandbox imports th
 path.
 """
 
+from fairtrial.sandbox.commands import CHANNEL_VARIABLE
 from fairtrial.sandbox.harness.codec import (
     Caps,
     dump_encoded,
@@ -34,6 +35,7 @@ from fairtrial.sandbox.harness.pickled_calls import (
 )
 
 __all__ = [
+    "CHANNEL_VARIABLE",
     "HEADER_BYTES",
     "PACKED_FIRST",
     "PICKLED",

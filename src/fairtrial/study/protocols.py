@@ -1,4 +1,4 @@
-"""Protocols that plug-ins for studies implement: designs, problems, agents, executors.
+"""What plug-ins for studies implement: designs, problems, agents, executors.
 
 A plug-in is a frozen dataclass. Its fields are the options that a study may set; they are checked
 when the study is loaded.
@@ -10,7 +10,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, Protocol
 
+from fairtrial.core import Mistake, events
 from fairtrial.study.model.conditions import Condition, DesignTable
+from fairtrial.study.model.resources import NO_NEEDS, WorkNeeds
 from fairtrial.study.model.runs import Assignment, Outcome, Report, RunSpec
 from fairtrial.study.model.study import Study
 
@@ -64,13 +66,23 @@ Send = Callable[[bytes], None]
 InThread = Callable[..., Awaitable[Any]]
 
 
-class Work(Protocol):
+class Work(ABC):
     """What a worker does with an assignment; raises nothing but KeyboardInterrupt.
 
     Created once, before the first worker starts, with agents and problems bound and modules
     imported. A worker that is not forked receives it pickled.
+
+    needs: what runs need of their machines; not known in worker processes
+    place: where runs execute at the moment, in words, for the progress; executors may set it
     """
 
+    needs: WorkNeeds = NO_NEEDS
+    place: str = ""
+
+    def emit_progress(self, event: events.Event, /) -> None:  # noqa: B027 - may do nothing
+        """Take a progress event; by default it goes nowhere."""
+
+    @abstractmethod
     def attempt(self, assignment: Assignment, emit: Send, note: Send | None = None) -> Outcome:
         """Make one attempt at a run and return its outcome.
 
@@ -78,14 +90,13 @@ class Work(Protocol):
         entries and returns when they are durable; inline executors pass None, as the runner writes
         the journal itself.
         """
-        ...
 
+    @abstractmethod
     def fail(self, assignment: Assignment, kind: str, message: str, latency_s: float) -> Outcome:
         """Return the outcome of an attempt whose worker died before it could report one."""
-        ...
 
 
-class AsyncWork(ABC):
+class AsyncWork(Work):
     """A `Work` that can also be done in an event loop, beside thousands of others."""
 
     @abstractmethod
@@ -102,29 +113,59 @@ Feed = Callable[[], "Assignment | float | None"]
 """Returns the next assignment, the seconds until there may be one, or None if there are no more."""
 
 
-class Executor(Protocol):
-    """Executes assignments, up to `slots` at once.
+class Executor(ABC):
+    """Base class of executors: they execute assignments, up to `slots` at once.
 
-    name: the executor's name
-    is_reproducible: whether `random` and `numpy.random` are seeded for each run and used by no
-        other run at the same time
-    is_isolated: whether a crash, a hang or a flood of output affects one run only
-    is_inline: True, as a class attribute, if runs are executed in the thread that calls `execute`
-
-    An executor may have a method `find_mistakes() -> list[Mistake]`, which says before anything
-    runs why it can't work here, and a property `is_distributed`, which is true if it runs on other
-    machines, too, and sees to it that runs have the resources that they need. Such an executor may
-    have a method `find_study_mistakes(needs) -> list[Mistake]`, called with the `WorkNeeds` of a
-    study. An executor may set `work.place` to where runs execute, for the progress.
+    Only `execute` and the first three properties have to be defined; class attributes will do.
     """
 
     @property
-    def name(self) -> str: ...
-    @property
-    def is_reproducible(self) -> bool: ...
-    @property
-    def is_isolated(self) -> bool: ...
+    @abstractmethod
+    def name(self) -> str:
+        """The executor's name."""
 
+    @property
+    @abstractmethod
+    def is_reproducible(self) -> bool:
+        """Whether `random` and `numpy.random` are seeded for each run and used by no other run at
+        the same time."""
+
+    @property
+    @abstractmethod
+    def is_isolated(self) -> bool:
+        """Whether a crash, a hang or a flood of output affects one run only."""
+
+    @property
+    def is_inline(self) -> bool:
+        """Whether runs are executed in the thread that calls `execute`."""
+        return False
+
+    @property
+    def is_forking(self) -> bool:
+        """Whether workers are threads or copies of this process; others import the agents, which
+        is checked before anything runs."""
+        return True
+
+    @property
+    def is_distributed(self) -> bool:
+        """Whether it runs on other machines, too, and sees to it that runs have the resources that
+        they need."""
+        return False
+
+    @property
+    def default_slots(self) -> int | None:
+        """How many slots a study has that doesn't say; None for the number that others have."""
+        return None
+
+    def find_mistakes(self) -> list[Mistake]:
+        """Return why the executor can't work here; called before anything runs."""
+        return []
+
+    def find_study_mistakes(self, needs: WorkNeeds, /) -> list[Mistake]:
+        """Return why the runs of a study can't go to other machines; if `is_distributed`."""
+        return []
+
+    @abstractmethod
     def execute(self, work: Work, feed: Feed, slots: int) -> Iterator[Report | None]:
         """Execute assignments from `feed` until it returns None, and yield reports about them.
 
@@ -134,4 +175,3 @@ class Executor(Protocol):
         50 ms if possible, so that the caller can do other work. Closing the iterator ends running
         attempts at once, without reports.
         """
-        ...

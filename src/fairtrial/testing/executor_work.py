@@ -12,7 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fairtrial.study import Condition, RunSpec, RunStatus, executors
+from fairtrial import Condition, RunSpec, RunStatus
+from fairtrial.study import executors
 
 BROKEN_KINDS = (
     executors.FailureKind.BROKEN,
@@ -43,7 +44,7 @@ def read_body(report: executors.Finished) -> Any:
     return executors.unpack(report.outcome.body)
 
 
-class ScriptedWork:
+class ScriptedWork(executors.Work):
     """A `Work` whose runs call the method that their condition's `action` names.
 
     A run that succeeds reports its turn, its process, when it began and ended by the monotonic

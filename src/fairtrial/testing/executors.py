@@ -22,7 +22,8 @@ from typing import Any
 
 import pytest
 
-from fairtrial.study import RunStatus, executors
+from fairtrial import RunStatus
+from fairtrial.study import executors
 from fairtrial.testing.executor_driver import DelayedFeed, ListFeed, execute, is_alive, run_all
 from fairtrial.testing.executor_journals import JournalConformance
 from fairtrial.testing.executor_work import assign, read_body

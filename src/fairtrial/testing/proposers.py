@@ -25,17 +25,9 @@ from typing import Any, TypeVar
 
 import pytest
 
+from fairtrial import Brief, Proposer, Reply, Request
 from fairtrial.core import Record, build_record, dump_record
-from fairtrial.optimize import (
-    Brief,
-    PreflightContext,
-    Proposer,
-    Reply,
-    Request,
-    RequestKind,
-    Usage,
-    replies,
-)
+from fairtrial.optimize import PreflightContext, RequestKind, Usage, replies
 from fairtrial.sandbox import HostLock
 
 T = TypeVar("T")

@@ -9,16 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairtrial.sandbox import (
-    Command,
-    Completed,
-    Limits,
-    Mount,
-    Sandbox,
-    View,
-    own_python,
-    own_python_mounts,
-)
+from fairtrial.sandbox import Command, Completed, Limits, Mount, Sandbox, View, system
 
 PREAMBLE = """
 import fcntl, os, sys, time
@@ -80,12 +71,14 @@ class CommandRunner:
 
         view: what the program sees besides the folder
         """
-        python = tuple(Mount(Path(source), Path(target)) for source, target in own_python_mounts())
+        python = tuple(
+            Mount(Path(source), Path(target)) for source, target in system.own_python_mounts()
+        )
         full_view = View(
             (*python, *view.readable), (Mount(self.folder, self.folder), *view.writable), view.over
         )
         return Command(
-            (own_python(), "-I", "-S", "-c", PREAMBLE + program),
+            (system.own_python(), "-I", "-S", "-c", PREAMBLE + program),
             options.pop("cwd", self.folder),
             {"PATH": os.defpath, **(env or {})},
             full_view,

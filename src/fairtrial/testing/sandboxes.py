@@ -26,7 +26,7 @@ from pathlib import Path
 
 import pytest
 
-from fairtrial.sandbox import CHANNEL_VARIABLE, Completed, Ending, Sandbox
+from fairtrial.sandbox import Completed, Ending, Sandbox, wire
 from fairtrial.sandbox.harness import kernel, processes
 from fairtrial.testing.resource_usage import MB, UsageConformance, needs_linux
 from fairtrial.testing.sandbox_commands import CommandRunner
@@ -193,7 +193,7 @@ for folder in (home, temp):
 
     def test_the_channel_carries_bytes(self, runner: CommandRunner) -> None:
         result = runner.run(
-            f"os.write(int(os.environ['{CHANNEL_VARIABLE}']), bytes(range(256)) * 100)",
+            f"os.write(int(os.environ['{wire.CHANNEL_VARIABLE}']), bytes(range(256)) * 100)",
             channel_bytes=25_600,
         )
         assert (result.channel, result.channel_overflowed) == (bytes(range(256)) * 100, False)
@@ -203,7 +203,7 @@ for folder in (home, temp):
     ) -> None:
         result = runner.run(
             f"""
-channel = open(int(os.environ['{CHANNEL_VARIABLE}']), 'wb')
+channel = open(int(os.environ['{wire.CHANNEL_VARIABLE}']), 'wb')
 channel.write(b'first' + bytes({3 * MB}))
 channel.close()
 print('done')""",
@@ -215,7 +215,7 @@ print('done')""",
     def test_a_command_without_a_channel_gets_no_channel_variable(
         self, runner: CommandRunner
     ) -> None:
-        assert runner.get_output(f"print('{CHANNEL_VARIABLE}' in os.environ)") == "False\n"
+        assert runner.get_output(f"print('{wire.CHANNEL_VARIABLE}' in os.environ)") == "False\n"
 
     def test_the_report_cannot_be_forged(self, runner: CommandRunner) -> None:
         result = runner.run("""

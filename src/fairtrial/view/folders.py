@@ -39,13 +39,13 @@ def find_studies(root: Path) -> list[StudyFolder]:
     """
     if _has_ledger(root):
         return [make_study_folder(root, root)]
-    found = []
+    studies = []
     for path in _walk(root):
         if _has_ledger(path):
-            found.append(make_study_folder(root, path))
-        if len(found) >= MOST_STUDIES:
+            studies.append(make_study_folder(root, path))
+        if len(studies) >= MOST_STUDIES:
             break
-    return sorted(found, key=lambda study: study.name)
+    return sorted(studies, key=lambda study: study.name)
 
 
 def make_study_folder(root: Path, path: Path) -> StudyFolder:

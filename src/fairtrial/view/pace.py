@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from fairtrial.sandbox import HostLock, describe_timing_process
+from fairtrial.sandbox import HostLock
 
 SHORTEST_S, QUIET_READ_S = 1.0, 30.0
 """The shortest pause between two readings; the pause while something is timed on this machine."""
@@ -34,7 +34,7 @@ class ReadingPace:
         now = self.clock()
         if now - self._checked_s >= CHECK_S:
             self._checked_s = now
-            is_timing = bool(describe_timing_process(self.lock))
+            is_timing = bool(self.lock.describe_timing_process())
             self._notice = "something is being timed: this page waits" if is_timing else ""
         return self._notice
 

@@ -15,9 +15,9 @@ from fairtrial.arena import (
     CodeProblem,
     Reason,
     Verdict,
-    check_problem_file,
     evaluate_candidates,
     open_arena,
+    problem_files,
 )
 from fairtrial.core import StudyError
 
@@ -185,4 +185,4 @@ def test_a_missing_function_is_found_without_running_anything(tmp_path):
         '    inputs: "checks/make.py:make"\n    accept: "checks/verify.py:is_pairs"\n'
     )
     with pytest.raises(StudyError, match="did you mean 'is_pair'"):
-        check_problem_file(top / "problem.yaml")
+        problem_files.check_problem_file(top / "problem.yaml")

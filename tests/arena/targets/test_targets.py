@@ -7,7 +7,7 @@ import pytest
 from repository_kit import write_files
 from targets_kit import FILES, SETTINGS, find_hot_spots, make_shop, prepare
 
-from fairtrial.arena import check_problem_file, evaluate_candidates, targets
+from fairtrial.arena import evaluate_candidates, problem_files, targets
 from fairtrial.arena.model.candidates import Candidate
 from fairtrial.core import StudyError
 
@@ -28,7 +28,7 @@ def read_calls(draft):
 
 def test_a_function_becomes_a_problem_with_tests_calls_and_larger_inputs(shop, tmp_path):
     draft = prepare("src/shop/cart.py::unique", tmp_path / "out")
-    problem, warnings = check_problem_file(draft.problem)
+    problem, warnings = problem_files.check_problem_file(draft.problem)
     assert warnings == []
     assert problem.editable == ("src/shop/cart.py",)
     assert problem.import_roots[0] == "src"
@@ -50,7 +50,7 @@ def test_a_function_becomes_a_problem_with_tests_calls_and_larger_inputs(shop, t
 @pytest.mark.slow
 def test_the_problem_judges_candidates_wherever_its_files_lie(shop, tmp_path):
     draft = prepare("shop.cart:unique", tmp_path / "elsewhere")
-    problem, _ = check_problem_file(draft.problem)
+    problem, _ = problem_files.check_problem_file(draft.problem)
     source = FILES["src/shop/cart.py"]
     good = source.replace("    seen = []\n", "    seen = list()\n", 1)
     wrong = source.replace("        if item not in seen:\n", "        if True:\n", 1)
@@ -100,7 +100,7 @@ def test_calls_that_the_base_does_not_reproduce_are_left_out_with_the_reason(sho
 @pytest.mark.slow
 def test_type_hints_make_inputs_where_no_call_is_recorded(shop, tmp_path):
     draft = prepare("shop.cart:halves", tmp_path / "out")
-    problem, _ = check_problem_file(draft.problem)
+    problem, _ = problem_files.check_problem_file(draft.problem)
     assert problem.bench[0].inputs == "makers.py:hinted"
     assert "list[int], int" in " ".join(draft.lines)
 
@@ -242,7 +242,7 @@ def test_functions_of_projects_of_all_layouts_are_recorded(tmp_path, monkeypatch
     monkeypatch.chdir(top)
     draft = prepare(text, tmp_path / "out")
     assert len(read_calls(draft)) == 1
-    check_problem_file(draft.problem)
+    problem_files.check_problem_file(draft.problem)
 
 
 def test_a_folder_without_git_is_refused_with_what_to_do(tmp_path, monkeypatch):

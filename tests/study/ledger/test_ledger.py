@@ -133,7 +133,7 @@ def test_a_stray_file_in_the_folder_is_no_run(tmp_path):  # a known trap
 # -- groups --
 
 
-def test_nothing_counts_before_its_commit(begun):  # spec 20
+def test_nothing_counts_before_its_commit(begun):
     ledger, plan, order = begun
     other = LedgerReader.open(ledger.path.parent)
     add(ledger, plan, order, 0, events=[{"text": "x"}])
@@ -145,7 +145,7 @@ def test_nothing_counts_before_its_commit(begun):  # spec 20
     other.close()
 
 
-def test_a_full_group_is_committed_by_itself(tmp_path):  # spec 20
+def test_a_full_group_is_committed_by_itself(tmp_path):
     ledger, plan, order = begin(tmp_path, make_plan(replicates=100))
     for execution_index in range(store.COMMIT_RUNS - 1):
         add(ledger, plan, order, execution_index)
@@ -318,7 +318,7 @@ def test_a_result_that_is_replaced_stays_among_the_attempts(begun):
     assert reader.result(order[0]).evaluator_outputs[0]["metric_name"] == "m"  # not the old score
 
 
-def test_later_verdicts_take_the_place_of_the_first(begun):  # spec 26
+def test_later_verdicts_take_the_place_of_the_first(begun):
     ledger, plan, order = begun
     add(ledger, plan, order, 0)
     ledger.commit()

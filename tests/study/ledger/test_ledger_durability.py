@@ -1,4 +1,4 @@
-"""Counted results are durable: kill -9 at any instant, a full disk, a failing one (spec 20)."""
+"""Counted results are durable: kill -9 at any instant, a full disk, a failing one."""
 
 import os
 import random

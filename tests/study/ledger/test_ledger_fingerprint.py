@@ -1,4 +1,4 @@
-"""Fingerprints of studies, and the differences between two of them (spec 21)."""
+"""Fingerprints of studies, and the differences between two of them."""
 
 import json
 from dataclasses import replace

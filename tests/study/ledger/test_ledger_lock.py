@@ -1,4 +1,4 @@
-"""The owner lock: one owner at a time, released with its process (spec 19, 20)."""
+"""The owner lock: one owner at a time, released with its process."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Opening: files that are no ledger are detected and left unchanged (spec 20)."""
+"""Opening: files that are no ledger are detected and left unchanged."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""A changed plan: runs in both plans keep their execution index and result (spec 12, 21)."""
+"""A changed plan: runs in both plans keep their execution index and result."""
 
 import pytest
 from hypothesis import given, strategies as st

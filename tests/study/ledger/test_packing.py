@@ -1,4 +1,4 @@
-"""Packing results: read back unchanged, or refused (spec 16, 20)."""
+"""Packing results: read back unchanged, or refused."""
 
 import collections
 import dataclasses

@@ -1,4 +1,4 @@
-"""The assignment feed: order, retries, limits (spec 4, 19, 22)."""
+"""The assignment feed: order, retries, limits."""
 
 from array import array
 

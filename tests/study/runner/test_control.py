@@ -1,4 +1,4 @@
-"""Controlling a running study: the control file, signals, and progress (spec 22, 23)."""
+"""Controlling a running study: the control file, signals, and progress."""
 
 import io
 import os
@@ -6,12 +6,11 @@ import re
 import signal
 from collections import Counter
 from itertools import pairwise
-from types import SimpleNamespace
 
 import pytest
 
 from fairtrial.core import LabError
-from fairtrial.sandbox import HostBusy as Elsewhere, describe_timing_process
+from fairtrial.sandbox import HostBusy, HostLock
 from fairtrial.study.runner import control
 from fairtrial.study.runner.control import ControlFile, Interrupts, request, requested
 from fairtrial.study.runner.progress import Progress, ProgressCounts, spell_rate, spell_time
@@ -141,10 +140,10 @@ def test_a_remark_stands_at_the_end_while_there_is_one():
     assert stream.getvalue().splitlines() == ["0/3 runs, waiting"] * 2 + ["0/3 runs"]
 
 
-def test_that_the_machine_is_taken_is_looked_for_once_a_second(tmp_path):
+def test_that_the_machine_is_taken_is_looked_for_once_a_second(monkeypatch):
     clock, holders = Clock(), [7, None]
-    lock = SimpleNamespace(find_timing_process=lambda ours: holders.pop(0))
-    elsewhere = Elsewhere(lock, clock)
+    monkeypatch.setattr(HostLock, "find_timing_process", lambda self, own_pid: holders.pop(0))
+    elsewhere = HostBusy(clock=clock)
     current_request = "waiting: another fairtrial is timing (process 7)"
     assert elsewhere() == elsewhere() == current_request
     clock.now += 1
@@ -152,11 +151,12 @@ def test_that_the_machine_is_taken_is_looked_for_once_a_second(tmp_path):
     assert holders == []
 
 
-def test_a_lock_that_can_not_be_used_is_no_remark():
-    def find_timing_process(ours):
+def test_a_lock_that_can_not_be_used_is_no_remark(monkeypatch):
+    def find_timing_process(self, own_pid):
         raise LabError("no lock here")
 
-    assert describe_timing_process(SimpleNamespace(find_timing_process=find_timing_process)) == ""
+    monkeypatch.setattr(HostLock, "find_timing_process", find_timing_process)
+    assert HostLock().describe_timing_process() == ""
 
 
 class Screen(io.StringIO):

@@ -1,4 +1,4 @@
-"""All built-in executors keep what the seam promises (spec 17, 19, 22, 23)."""
+"""All built-in executors keep what the seam promises."""
 
 import pytest
 
@@ -55,6 +55,6 @@ def test_it_is_found_by_its_name(kind):
     assert plugins.load("executors", kind().name) is kind
 
 
-def test_only_those_that_can_seed_for_each_run_promise_it():  # spec 18
+def test_only_those_that_can_seed_for_each_run_promise_it():
     promises = {kind().name: kind().is_reproducible for kind in (Serial, Threads, Processes)}
     assert promises == {"serial": True, "threads": False, "processes": True}

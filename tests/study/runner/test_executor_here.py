@@ -1,4 +1,4 @@
-"""The executors `serial` and `threads`: captured output, and how runs end (spec 17, 22, 23)."""
+"""The executors `serial` and `threads`: captured output, and how runs end."""
 
 import io
 import subprocess
@@ -238,7 +238,7 @@ def test_a_bug_in_a_worker_thread_is_raised_in_the_main_thread():
         list(execute(Threads(), ListFeed([assign(0)]), 1, Faulty()))
 
 
-def test_output_of_an_abandoned_thread_is_discarded(capsys, monkeypatch):  # spec 23
+def test_output_of_an_abandoned_thread_is_discarded(capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdout", sys.stdout)  # put back after the test
     monkeypatch.setattr(sys, "stderr", sys.stderr)
     begun, go_on, over = threading.Event(), threading.Event(), threading.Event()

@@ -1,4 +1,4 @@
-"""Worker processes: what they survive, what they leave behind, how they start (spec 17, 19, 23)."""
+"""Worker processes: what they survive, what they leave behind, how they start."""
 
 import contextlib
 import ctypes

@@ -1,4 +1,4 @@
-"""Budgets end a study, and raised ones let it go on (spec 4, 22)."""
+"""Budgets end a study, and raised ones let it go on."""
 
 import sys
 

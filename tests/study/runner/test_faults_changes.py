@@ -1,4 +1,4 @@
-"""A study that has changed since its ledger was begun, and what results it may keep (spec 21)."""
+"""A study that has changed since its ledger was begun, and what results it may keep."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""kill -9 of the study at any instant: nothing reported is lost, nothing done twice (spec 20, 21).
+"""kill -9 of the study at any instant: nothing reported is lost, nothing done twice.
 
 The instants are steps, not times: a rehearsal counts what a study does from its start to its end,
 and each case is killed at one of these steps.
@@ -164,7 +164,7 @@ def test_a_study_killed_by_another_process_can_be_resumed(stage, rehearsals, exe
 
 
 def test_the_backlog_of_slow_runs_is_small(stage):
-    """Runs that take a while are not done again by the hundred (spec 20)."""
+    """Runs that take a while are not done again by the hundred."""
     stage.write(options={"wait_s": 0.05}, run_budget={"replicates": 40})
     command = stage.start_run("--parallel", SLOTS)
     wait_until(lambda: len(stage.witnessed()) >= 20, "some runs")

@@ -1,4 +1,4 @@
-"""Stopping: Ctrl-C, SIGTERM, cancel, pause, fail_fast; and two at once (spec 20, 22)."""
+"""Stopping: Ctrl-C, SIGTERM, cancel, pause, fail_fast; and two at once."""
 
 import os
 import signal

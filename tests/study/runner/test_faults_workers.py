@@ -1,4 +1,4 @@
-"""Agents that crash, hang or flood their worker cost one run (spec 17, 19)."""
+"""Agents that crash, hang or flood their worker cost one run."""
 
 import os
 import shutil

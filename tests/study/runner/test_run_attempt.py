@@ -42,7 +42,7 @@ def test_the_body_of_a_run_is_whole():
     assert ran.body["started_at"] == started.isoformat(timespec="milliseconds")
 
 
-def test_metrics_are_the_agents_own_and_those_of_every_run():  # spec 25, known trap
+def test_metrics_are_the_agents_own_and_those_of_every_run():
     ran = run(lambda task: {"output": {}, "metrics": {"loops": 3, "curve": [1, 2]}})
     assert set(ran.body["metrics"]) == {"loops", "curve", "primary_outcome"} | STANDARD
     assert ran.body["metrics"]["loops"] == 3
@@ -87,7 +87,7 @@ SCORES = {"evaluator": lambda answer: {"first": 1.0, "second": 2.0}}
         ({}, [("missing", "runs")], 1.0),
     ],
 )
-def test_the_primary_outcome_is_found_by_the_rule(metrics, outcomes, expected):  # spec 25
+def test_the_primary_outcome_is_found_by_the_rule(metrics, outcomes, expected):
     specs = [
         OutcomeSpec("unimportant"),
         *(OutcomeSpec(name, source_table=table, primary=True) for name, table in outcomes),
@@ -100,7 +100,7 @@ def test_without_verdict_and_outcome_there_is_no_primary_outcome():
     assert "primary_outcome" not in run(lambda task: {}, {}).body["metrics"]
 
 
-def test_metadata_of_the_agent_reach_the_result_and_provenance():  # spec 16
+def test_metadata_of_the_agent_reach_the_result_and_provenance():
     columns = {
         "model_name": "big",
         "model_provider": "lab",

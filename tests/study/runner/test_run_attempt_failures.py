@@ -56,7 +56,7 @@ class Stop(BaseException):
         (ExceptionGroup("g", [Broken("a"), ValueError()]), "failed", "exception", "ExceptionGroup"),
     ],
 )
-def test_whatever_an_agent_raises_is_an_outcome(error, status, kind, says):  # spec 17
+def test_whatever_an_agent_raises_is_an_outcome(error, status, kind, says):
     ran = run(raising(error))
     assert ran.outcome.status == status
     assert ran.outcome.failure_kind == kind

@@ -1,4 +1,4 @@
-"""What ends a run or a study early: retries, limits of agents, fail_fast, budgets (spec 4, 22)."""
+"""What ends a run or a study early: retries, limits of agents, fail_fast, budgets."""
 
 import os
 import signal

@@ -13,7 +13,7 @@ from run_kit import make_study, read_table, run
 
 from fairtrial import AgentOutput, Broken, RunBudget
 from fairtrial.study.agents.journal import Journal
-from fairtrial.study.executors import Finished, Noted
+from fairtrial.study.executors import Executor, Finished, Noted
 from fairtrial.study.runner.control import request
 
 EXECUTORS = ("serial", "threads", "processes")
@@ -175,7 +175,7 @@ def test_a_worker_that_dies_later_tells_of_what_was_paid_before(tmp_path):
     )
 
 
-class OneByOne:
+class OneByOne(Executor):
     """An executor that asks for more while its first run has paid and is still under way."""
 
     name, is_reproducible, is_isolated = "one-by-one", True, False

@@ -129,7 +129,7 @@ def without_attempts(tables):
 
 @pytest.mark.parametrize(("executor", "slots"), [*PROMISING[:3], ("threads", 3)])
 def test_rows_stand_in_plan_order_though_runs_are_executed_in_another(tmp_path, executor, slots):
-    study = drawing_study(tmp_path)  # spec 14, known trap
+    study = drawing_study(tmp_path)
     started = []
     run(
         study,
@@ -166,7 +166,7 @@ def test_threads_give_the_same_numbers_by_task_rng(tmp_path):
 
 
 @pytest.mark.parametrize("executor", ["serial", "processes", "threads"])
-def test_the_callers_random_numbers_continue_as_before(tmp_path, executor):  # spec 18
+def test_the_callers_random_numbers_continue_as_before(tmp_path, executor):
     random.seed(3)
     np.random.seed(3)
     expected = [random.random(), np.random.random()]
@@ -186,7 +186,7 @@ def test_the_callers_random_numbers_continue_as_before_after_an_error(tmp_path):
     assert random.getstate() == state
 
 
-def test_what_is_written_can_be_written_again_byte_by_byte(tmp_path):  # spec 24, 26
+def test_what_is_written_can_be_written_again_byte_by_byte(tmp_path):
     run(make_study(tmp_path), draw, DRAWING, include_sqlite=True)
     assert validate_artifacts(tmp_path) == []
 

@@ -1,4 +1,4 @@
-"""Resuming a study: pilots, retries, changes; no run is done twice (spec 20, 21)."""
+"""Resuming a study: pilots, retries, changes; no run is done twice."""
 
 import json
 import sqlite3
@@ -308,7 +308,7 @@ def test_a_study_that_came_to_no_result_may_be_changed_freely(tmp_path):
 # -- at any size --
 
 
-def test_other_readers_see_whole_groups_while_it_runs(tmp_path):  # spec 20
+def test_other_readers_see_whole_groups_while_it_runs(tmp_path):
     counts = []
 
     def look(result):
@@ -326,7 +326,7 @@ def test_other_readers_see_whole_groups_while_it_runs(tmp_path):  # spec 20
     assert len(set(counts)) < 250  # in groups, not one by one
 
 
-def test_memory_does_not_grow_with_the_number_of_runs(tmp_path):  # spec 20
+def test_memory_does_not_grow_with_the_number_of_runs(tmp_path):
     def peak(replicates):
         study = make_study(tmp_path / str(replicates), levels=range(10), replicates=replicates)
         bound = {"agent_bindings": {"a": add}, "problem_registry": {"p": PACKET}}
@@ -342,7 +342,7 @@ def test_memory_does_not_grow_with_the_number_of_runs(tmp_path):  # spec 20
     assert peak(100) - peak(40) < 200_000
 
 
-def test_done_lookups_go_to_the_database(tmp_path):  # spec 20
+def test_done_lookups_go_to_the_database(tmp_path):
     """A ledger in which one result is missing somewhere is completed by that one run."""
     study = make_study(tmp_path, levels=range(20), replicates=5)
     witness = Witness()

@@ -1,4 +1,4 @@
-"""Running a study from Python: every argument of `run_study` does what it says (spec 15, 20)."""
+"""Running a study from Python: every argument of `run_study` does what it says."""
 
 import dataclasses
 import inspect
@@ -82,7 +82,7 @@ def test_a_study_is_run_in_full_and_comes_back_in_plan_order(tmp_path):
     assert validate_artifacts(tmp_path) == []
 
 
-def test_results_are_a_lazy_sequence(tmp_path, monkeypatch):  # spec 20
+def test_results_are_a_lazy_sequence(tmp_path, monkeypatch):
     results = run(make_study(tmp_path))
     read = []
     unpatched = LedgerReader.result
@@ -108,7 +108,7 @@ def test_results_live_as_long_as_somebody_reads_them(tmp_path):
     assert [row["status"] for row in open_results(tmp_path).runs] == ["success"] * 6
 
 
-def test_open_results_reads_the_same(tmp_path):  # spec 28
+def test_open_results_reads_the_same(tmp_path):
     results = run(make_study(tmp_path))
     again = open_results(tmp_path)
     assert list(again) == list(results)
@@ -137,7 +137,7 @@ def test_conditions_take_the_place_of_the_design(tmp_path):
     assert [result.outputs["x"] for result in results] == [17, 17]
 
 
-def test_an_inadmissible_condition_is_written_down_and_never_run(tmp_path):  # spec 11
+def test_an_inadmissible_condition_is_written_down_and_never_run(tmp_path):
     conditions = [
         Condition("cond-1", {"x": 1}),
         Condition("cond-2", {"x": 2}, admissible=False, constraint_messages=("no",)),
@@ -176,7 +176,7 @@ def test_agents_and_problems_are_bound_by_name(tmp_path):
     }
 
 
-def test_agents_may_be_levels_of_a_factor(tmp_path):  # spec 14
+def test_agents_may_be_levels_of_a_factor(tmp_path):
     study = make_study(
         tmp_path, factors=(Factor("agent", levels=("one", "two")),), agent_specs=(), replicates=1
     )
@@ -249,7 +249,7 @@ def test_parallelism_is_the_studys_unless_said_otherwise(tmp_path):
 
 
 @pytest.mark.parametrize("given", [Serial(), "serial"])
-def test_with_a_time_limit_serial_runs_happen_in_one_worker(tmp_path, given):  # spec 17
+def test_with_a_time_limit_serial_runs_happen_in_one_worker(tmp_path, given):
     study = make_study(tmp_path, budget={"timeout_s": 60.0})
     results = run(study, lambda task: {"x": os.getpid()}, executor=given, parallelism=3)
     pids = {result.outputs["x"] for result in results}
@@ -262,7 +262,7 @@ def test_an_executor_may_be_given_as_an_object(tmp_path):
     assert len(results) == 6
 
 
-def test_what_cant_reach_a_fresh_worker_is_said_before_anything_is_made(tmp_path):  # spec 19
+def test_what_cant_reach_a_fresh_worker_is_said_before_anything_is_made(tmp_path):
     study = make_study(tmp_path / "out")
     spawning = Processes(start_method="spawn")
     with pytest.raises(StudyError, match=r"can't reach a worker process.*--executor serial"):
@@ -326,13 +326,13 @@ def test_further_forms_of_the_tables_are_written_on_request(tmp_path):
 @pytest.mark.parametrize(
     ("shown", "expected"), [(True, "6/6 runs\n"), (False, ""), (None, "")], ids=str
 )
-def test_progress_is_lines_in_a_log_or_nothing(tmp_path, capsys, shown, expected):  # spec 23
+def test_progress_is_lines_in_a_log_or_nothing(tmp_path, capsys, shown, expected):
     run(make_study(tmp_path), show_progress=shown)
     assert capsys.readouterr() == ("", expected)
 
 
 @pytest.mark.parametrize("executor", ["serial", "processes", "threads"])
-def test_on_result_comes_once_for_each_run_and_only_after_its_commit(tmp_path, executor):  # spec 20
+def test_on_result_comes_once_for_each_run_and_only_after_its_commit(tmp_path, executor):
     seen = []
 
     def check(result):
@@ -368,7 +368,7 @@ def test_what_on_result_raises_ends_the_study_and_loses_nothing(tmp_path):
     assert len(run(make_study(tmp_path), resume=True)) == 6
 
 
-def test_a_run_may_take_long_and_is_committed_and_told_meanwhile(tmp_path):  # spec 20
+def test_a_run_may_take_long_and_is_committed_and_told_meanwhile(tmp_path):
     """In this process, too: the run before is safe while the next one goes on."""
     seen = []
 
@@ -541,7 +541,7 @@ def test_a_balanced_cut_runs_evenly_and_the_tables_say_what_was_skipped(tmp_path
 
 @pytest.mark.parametrize("executor", ["serial", "processes", "threads"])
 def test_what_agents_print_is_kept_with_their_runs_and_not_shown(tmp_path, capfd, executor):
-    def speak(task):  # spec 23
+    def speak(task):
         print("hear", task.factors["x"])
         return {"x": 0}
 
@@ -634,7 +634,7 @@ def test_two_runs_with_one_id_are_refused_before_anything_runs(tmp_path):  # kno
     assert not (tmp_path / "out").exists()
 
 
-def test_a_broken_run_is_no_failure_of_the_agent(tmp_path):  # spec 5
+def test_a_broken_run_is_no_failure_of_the_agent(tmp_path):
     def offline(task):
         raise Broken("no network")
 

@@ -47,7 +47,7 @@ def test_the_callers_numbers_are_given_back_after_an_error_too():
     assert np.random.get_state()[1].tolist() == numpy_state
 
 
-def test_each_run_seeds_random_and_numpy_with_its_own_seed():  # spec 18
+def test_each_run_seeds_random_and_numpy_with_its_own_seed():
     random.seed(5)
     work = work_for(draw)
     first, second = do(work), do(work)
@@ -71,7 +71,7 @@ def test_without_global_seeding_no_generator_is_changed():
     assert np.random.get_state()[1].tolist() == numpy_state
 
 
-def test_a_fresh_process_draws_the_same_numbers():  # spec 18
+def test_a_fresh_process_draws_the_same_numbers():
     """Also when the agent is the first to import numpy there: we have done so before."""
     code = """
 import sys

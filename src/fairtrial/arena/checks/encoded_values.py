@@ -104,17 +104,17 @@ def get_pairs(node: Encoded) -> list[tuple[Encoded, Encoded]]:
 
 def collect_labeled(node: Encoded) -> dict[int, Encoded]:
     """Return the parts of a value that others refer to, by their numbers."""
-    found: dict[int, Encoded] = {}
+    objects: dict[int, Encoded] = {}
     waiting = [node]
     while waiting:
         part = waiting.pop()
         if isinstance(part, dict):
             if TAG in part and isinstance(part.get("id"), int) and part[TAG] != "ref":
-                found.setdefault(part["id"], part)
+                objects.setdefault(part["id"], part)
             waiting.extend(part.values())
         elif isinstance(part, list):
             waiting.extend(part)
-    return found
+    return objects
 
 
 def find_unplain(node: Encoded) -> Encoded | None:

@@ -123,11 +123,11 @@ async def _resolve(folder: Path, first: str, second: str | None) -> tuple[str, s
                 hint = "write its two sides, or nothing else beside it"
                 raise StudyError(Mistake((), f"{name} is a range of revisions", hint))
         return first, second
-    found = await find_range(folder, first)
-    if found is None:
+    versions = await find_range(folder, first)
+    if versions is None:
         hint = "compare A B -- COMMAND, or compare A..B -- COMMAND"
         raise StudyError(Mistake((), f"expected two revisions, got {first}", hint))
-    return found.base, found.candidate
+    return versions.base, versions.candidate
 
 
 async def _compare(

@@ -39,8 +39,8 @@ def split_range(text: str) -> tuple[str, str, str] | None:
     A side that is left out is HEAD, as for git.
     """
     for dots in ("...", ".."):
-        first, found, second = text.partition(dots)
-        if found and first + second and not second.startswith("."):
+        first, mark, second = text.partition(dots)
+        if mark and first + second and not second.startswith("."):
             return first or _HEAD, dots, second or _HEAD
     return None
 

@@ -165,9 +165,9 @@ def choose_commands(
     words = [target.function.name, target.function.name.rpartition(".")[2], target.module]
     words.append(target.module.rpartition(".")[2])
     project = resources.pool.base / target.cwd
-    found = find_commands(project, target.path, words, resources.interpreter)
-    if found or target.function.has_hints:
-        return found
+    commands = find_commands(project, target.path, words, resources.interpreter)
+    if commands or target.function.has_hints:
+        return commands
     message = f"no tests were found in {target.project}, and {target.path} is no script"
     raise StudyError(Mistake((), message, record_hint(target)), source=target.text)
 

@@ -23,7 +23,7 @@ class SourceFunction:
     line: the line of its `def`
     record_line: the line before which a recorder's decorator goes
     indent: the indentation of that line
-    is_async, is_generator: whether it is a coroutine function; whether it yields
+    is_async: whether it is a coroutine function
     has_hints: whether all of its parameters have type hints
     parameters: its parameters with their hints, without `self` and `cls`
     doc: the first line of its docstring
@@ -37,7 +37,6 @@ class SourceFunction:
     record_line: int = 0
     indent: str = ""
     is_async: bool = False
-    is_generator: bool = False
     has_hints: bool = False
     parameters: tuple[tuple[str, str], ...] = ()
     doc: str = ""
@@ -155,7 +154,6 @@ def _describe(
         record_line,
         text[: len(text) - len(text.lstrip())],
         isinstance(node, ast.AsyncFunctionDef),
-        any(isinstance(part, (ast.Yield, ast.YieldFrom)) for part in _own_parts(node)),
         bool(hinted) and all(hint for _, hint in hinted),
         hinted,
         doc,
@@ -169,14 +167,6 @@ def _spell_hint(hint: ast.expr | None, aliases: Mapping[str, ast.expr]) -> str:
 def _last_name(decorator: ast.expr) -> str:
     target = decorator.func if isinstance(decorator, ast.Call) else decorator
     return target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
-
-
-def _own_parts(function: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes of a function without those of functions inside of it."""
-    for node in ast.iter_child_nodes(function):
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
-            yield node
-            yield from _own_parts(node)
 
 
 def add_recorders(content: bytes, numbers: Mapping[SourceFunction, int]) -> bytes:

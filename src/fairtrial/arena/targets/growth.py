@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -120,7 +120,7 @@ def _list_places(sample: CallSample) -> list[tuple[tuple[int | str, ...], bool]]
                 sizes.setdefault(place, []).append(len(wire.dump_encoded(value)))
             elif kind in _NUMBERS:
                 numbers[place] += 1
-    largest = {place: max(found) for place, found in sizes.items()}
+    largest = {place: max(grown) for place, grown in sizes.items()}
     most = sorted(largest, key=lambda place: (-largest[place], str(place)))[:_MOST_PLACES]
     alike = tuple(place for place in most if 2 * largest[place] >= largest[most[0]])
     plan: list[tuple[tuple[int | str, ...], bool]] = [(alike, False)] if len(alike) > 1 else []
@@ -184,8 +184,3 @@ def _with_files(resources: ArenaResources, target: Target, files: Mapping[str, s
             yield stage
 
     return open_stage
-
-
-def list_problems(problems: Sequence[str]) -> str:
-    """Return distinct reasons as one text."""
-    return "; ".join(dict.fromkeys(filter(None, problems)))

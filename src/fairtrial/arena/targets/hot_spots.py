@@ -146,9 +146,9 @@ def _choose_command(
     if command:
         return as_test_command(command)
     base = resources.pool.base / resources.problem.cwd
-    found = find_commands(base, "", (), resources.interpreter)
-    if found:
-        return found[0]
+    commands = find_commands(base, "", (), resources.interpreter)
+    if commands:
+        return commands[0]
     hint = "name a command: fairtrial hotspots -- python script.py"
     raise StudyError(Mistake((), f"no tests were found in {project}", hint), source=str(project))
 

@@ -118,10 +118,10 @@ def _follow_imports(file: Path, name: str, top: Path) -> tuple[Path, str]:
     """Return the file that defines a function which a file may only import, and its name there."""
     first, dot, rest = name.partition(".")
     for _ in range(_MOST_IMPORTS):
-        found = _find_import(file, first, top)
-        if found is None:
+        definition = _find_import(file, first, top)
+        if definition is None:
             break
-        file, first = found
+        file, first = definition
     return file, f"{first}{dot}{rest}"
 
 
@@ -178,8 +178,8 @@ def make_target(text: str, top: Path, file: Path, name: str) -> Target:
         message = f"{path} is protected: {why}; candidates can't change it"
         raise StudyError(Mistake((), message, "name a function of the project itself"), source=text)
     cwd = project.relative_to(top).as_posix()
-    found = find_import_roots(top, cwd)
-    roots = tuple(os.path.relpath(top / root, project) for root in found)
+    import_roots = find_import_roots(top, cwd)
+    roots = tuple(os.path.relpath(top / root, project) for root in import_roots)
     root, module = _find_module_name(text, file, project, roots)
     return Target(top, cwd, path, root, module, function, tuple(dict.fromkeys((root, *roots))))
 
@@ -211,7 +211,7 @@ def _find_path(text: str, file: str, folder: Path) -> Path:
 
 def list_python_files(folder: Path) -> list[Path]:
     """Return the Python files below a folder, without environments and hidden folders."""
-    found: list[Path] = []
+    files: list[Path] = []
     for place, folders, names in os.walk(folder):
         is_environment = "pyvenv.cfg" in names
         folders[:] = sorted(
@@ -221,12 +221,12 @@ def list_python_files(folder: Path) -> list[Path]:
             and not name.startswith(".")
             and name not in ("node_modules", "__pycache__", "site-packages", "artifacts")
         )
-        found += [
+        files += [
             Path(place, name) for name in names if name.endswith(".py") and not is_environment
         ]
-        if len(found) > _MOST_FILES:
+        if len(files) > _MOST_FILES:
             break
-    return sorted(found)
+    return sorted(files)
 
 
 async def _find_module(text: str, module: str, folder: Path) -> Path:
@@ -248,12 +248,12 @@ def _search_module(text: str, module: str, folder: Path, top: Path) -> Path:
                 return path
     files = list_python_files(top)
     ends = (f"/{tail}.py", f"/{tail}/__init__.py")
-    found = [file for file in files if file.as_posix().endswith(ends)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        names = ", ".join(str(file.relative_to(top)) for file in found[:4])
-        hint = f"name the file: {found[0].relative_to(top)}::..."
+    matches = [file for file in files if file.as_posix().endswith(ends)]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        names = ", ".join(str(file.relative_to(top)) for file in matches[:4])
+        hint = f"name the file: {matches[0].relative_to(top)}::..."
         raise StudyError(Mistake((), f"{module} may be {names}", hint), source=text)
     if _is_installed(module):
         message = f"{module} is not part of the repository {top}: candidates can't change it"
@@ -288,10 +288,10 @@ def _find_function(text: str, file: Path, path: str, name: str) -> SourceFunctio
         raise StudyError(f"can't be read: {error.strerror}", source=str(file)) from None
     except (SyntaxError, ValueError, RecursionError) as error:
         raise StudyError(f"is no valid Python: {error}", source=str(file)) from None
-    found = [function for function in functions if function.name == name]
-    if not found:
+    matches = [function for function in functions if function.name == name]
+    if not matches:
         _refuse_unknown(text, path, name, functions)
-    function = found[-1]  # a later definition replaces an earlier one
+    function = matches[-1]  # a later definition replaces an earlier one
     if function.kind == "class":
         methods = [item.name for item in functions if item.name.startswith(f"{name}.")]
         methods = [item for item in methods if item.count(".") == name.count(".") + 1]

@@ -180,7 +180,7 @@ async def _run(
 
 def _read_folder(folder: Path, numbers: Mapping[int, object]) -> dict[int, Recording]:
     """Read what recorders wrote, which code of the base could have forged: lines are checked."""
-    found = {number: Recording() for number in numbers}
+    recordings = {number: Recording() for number in numbers}
     size = 0
     for file in sorted(folder.glob("*.jsonl")):
         size += file.stat().st_size
@@ -193,8 +193,8 @@ def _read_folder(folder: Path, numbers: Mapping[int, object]) -> dict[int, Recor
             except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
                 continue  # cut short by the end of its process
         for number, part in parts.items():
-            found[number].add(part)
-    return found
+            recordings[number].add(part)
+    return recordings
 
 
 def _read_line(line: Mapping[str, Any], parts: Mapping[int, Recording]) -> None:

@@ -44,34 +44,36 @@ def find_commands(
     path: the function's file, relative to it; empty for any
     words: names that tests of the function are likely to hold, the most telling first
     """
-    found: list[TestCommand] = []
+    commands: list[TestCommand] = []
     content = (project / path).read_bytes() if path else b""
     files = _sort_by_words(project, _list_test_files(project), words)
     if files and interpreter.has_pytest:
         count = "1 test file" if len(files) == 1 else f"{len(files)} test files"
         why = f"{count} found by name and content"
-        found.append(TestCommand((*PYTEST, *files), why, True, tuple(files)))
+        commands.append(TestCommand((*PYTEST, *files), why, True, tuple(files)))
     elif files:
         modules = [file.removesuffix(".py").replace("/", ".") for file in files]
         why = f"{interpreter.executable} has no pytest, so unittest runs the tests"
-        found.append(TestCommand(("{python}", "-m", "unittest", *modules), why, files=tuple(files)))
+        commands.append(
+            TestCommand(("{python}", "-m", "unittest", *modules), why, files=tuple(files))
+        )
     if path and has_doctests(content):
         if interpreter.has_pytest:
             command: tuple[str, ...] = (*PYTEST, "--doctest-modules", path)
         else:
             command = ("{python}", "-m", "doctest", path)
         why = f"{path} has examples in docstrings"
-        found.append(TestCommand(command, why, interpreter.has_pytest, (path,)))
+        commands.append(TestCommand(command, why, interpreter.has_pytest, (path,)))
     if path and is_script(content):
-        found.append(
+        commands.append(
             TestCommand(("{python}", path), f"{path} can be run as a script", is_script=True)
         )
-    return found
+    return commands
 
 
 def _list_test_files(project: Path) -> list[str]:
     """Return the test files of a project, relative to its folder."""
-    found = []
+    files = []
     for file in list_python_files(project):
         relative = PurePosixPath(file.relative_to(project).as_posix())
         if relative.name in ("conftest.py", "__init__.py", "setup.py"):
@@ -79,8 +81,8 @@ def _list_test_files(project: Path) -> list[str]:
         is_named = _TEST_NAMES.fullmatch(relative.stem) is not None
         in_tests = get_protection(str(relative)) is not None
         if (is_named or in_tests) and _TEST_TEXT.search(_read(file)):
-            found.append(str(relative))
-    return found
+            files.append(str(relative))
+    return files
 
 
 def _sort_by_words(project: Path, files: Sequence[str], words: Sequence[str]) -> list[str]:

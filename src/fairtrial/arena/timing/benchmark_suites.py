@@ -135,13 +135,6 @@ def _make_own(benchmark: Benchmark, unit: Mapping[str, Any], *, is_only: bool) -
     return replace(own, measure=("time", "peak_memory")) if unit.get("memory") else own
 
 
-def _name_unit(benchmark: Benchmark, title: str) -> str:
-    """Return a unit's name: the part of its title that the suite's path doesn't say."""
-    path = benchmark.suite.partition("::")[0]
-    short = title.removeprefix(path).lstrip("/").removeprefix("::")
-    return short if benchmark.name == benchmark.suite else f"{benchmark.name}: {short}"
-
-
 async def _prepare_unit(
     benchmark: Benchmark, unit: Mapping[str, Any], setup: TimingSetup, budget_s: float
 ) -> FunctionBenchmark:

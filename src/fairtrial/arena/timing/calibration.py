@@ -201,8 +201,10 @@ def calibrate(
     _turn(channel, first)  # the first call is not representative
     outcome = read_line(_ask(channel, b"V").payload.split(b"\n")[0])
     empty_s = min(_turn(channel, ()).wall_s for _ in range(5))
-    told = report.get("most_calls")
-    allowed = min(told, MOST_CALLS) if isinstance(told, int) and told > 0 else MOST_CALLS
+    reported = report.get("most_calls")
+    allowed = (
+        min(reported, MOST_CALLS) if isinstance(reported, int) and reported > 0 else MOST_CALLS
+    )
     calls, most = 1, allowed
     while True:
         turns: list[Turn] = []

@@ -243,9 +243,9 @@ def recompute(
     hosts: dict[str, set[str]] = {}
     for row in rows:
         hosts.setdefault(row.candidate, set()).add(row.host)
-    for candidate, found in hosts.items():
-        if len(found) > 1:
-            message = f"has times of several machines for {candidate}: {', '.join(sorted(found))}"
+    for candidate, names in hosts.items():
+        if len(names) > 1:
+            message = f"has times of several machines for {candidate}: {', '.join(sorted(names))}"
             raise StudyError(
                 Mistake((), message, "compare those of each machine"), source=str(path)
             )

@@ -187,9 +187,9 @@ class _ArmState:
         What the worker does meanwhile counts as time outside of the sample.
         """
         reply = self.ask(b"V")
-        told = reply.payload.count(b"\n")  # before a forged reply is split
-        if told != count:
-            raise ArmError(self.arm, f"{told} results of {count} calls were reported")
+        lines = reply.payload.count(b"\n")  # before a forged reply is split
+        if lines != count:
+            raise ArmError(self.arm, f"{lines} results of {count} calls were reported")
         used_s = self._rest()
         self.outside[-1] += reply.wall_s if used_s is None else used_s
         if self.spent and used_s is not None:

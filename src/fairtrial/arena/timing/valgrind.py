@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 from fairtrial.core import Mistake, StudyError
-from fairtrial.sandbox import CHANNEL_VARIABLE, Command, Mount, install_hint, system_mounts
+from fairtrial.sandbox import Command, Mount, install_hint, system, wire
 
 TOOL = (
     # The fastest tool that reports a total: it makes a process about 25 times as slow.
@@ -35,7 +35,7 @@ UNKNOWN = b"unhandled instruction"
 NO_COUNT = "valgrind gave no count"
 FORKS = "it forks, and a fork's instructions can't be separated from its parent's"
 MACOS = "valgrind doesn't run on macOS: instructions can only be counted on Linux"
-_ON_CHANNEL = f'exec "$0" --log-fd="${CHANNEL_VARIABLE}" "$@"'
+_ON_CHANNEL = f'exec "$0" --log-fd="${wire.CHANNEL_VARIABLE}" "$@"'
 _NAMED, _FIRST = "%p.%n", re.compile(r"\d+\.1")
 """Names of logs: process id and number; a program's log has number 1, a fork's a higher one."""
 _PARTS = ("libexec/valgrind", "lib/valgrind")
@@ -100,7 +100,7 @@ def find_valgrind() -> Valgrind:
         message = "--instructions needs valgrind, and there is none on the PATH"
         raise StudyError(Mistake((), message, f"install it: {how}"))
     program = Path(path).absolute()
-    shown = [Path(target) for _, target in system_mounts(False)]
+    shown = [Path(target) for _, target in system.system_mounts(False)]
     if any(program.is_relative_to(folder) for folder in shown):
         return Valgrind(program)
     home = program.parent.parent

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from fairtrial import Block, DesignKind, DesignSpec, Hypothesis, HypothesisDirection, Study
 from fairtrial.compat.recipes.bundles import optimization_bundle
 from fairtrial.compat.recipes.recipe import PLAN, Recipe, make_factor
 from fairtrial.compat.recipes.recipe_config import (
@@ -14,15 +15,7 @@ from fairtrial.compat.recipes.recipe_config import (
     OptimizationBenchmarkConfig,
     PromptFramingConfig,
 )
-from fairtrial.study import (
-    Block,
-    DesignKind,
-    DesignSpec,
-    Hypothesis,
-    HypothesisDirection,
-    HypothesisKind,
-    Study,
-)
+from fairtrial.study import HypothesisKind
 
 AGENT_ARCHITECTURE = Recipe(
     study_id="agent-architecture-comparison",

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from fairtrial import DesignKind, DesignSpec, Factor, Hypothesis, Level, Study
 from fairtrial.compat.recipes.bundles import BenchmarkBundle, ideation_bundle, optimization_bundle
 from fairtrial.compat.recipes.recipe import PLAN, Recipe
 from fairtrial.compat.recipes.recipe_config import (
@@ -15,16 +16,7 @@ from fairtrial.compat.recipes.recipe_config import (
     UnivariateComparisonConfig,
 )
 from fairtrial.core import Mistake, StudyError
-from fairtrial.study import (
-    DesignKind,
-    DesignSpec,
-    Factor,
-    Hypothesis,
-    HypothesisKind,
-    Level,
-    Study,
-    design,
-)
+from fairtrial.study import HypothesisKind, design
 
 DESIGN = DesignSpec(kind=DesignKind.CONSTRAINED_FACTORIAL, randomize=True)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from fairtrial.compat.recipes.recipe_config import RecipeStudyConfig
-from fairtrial.study import (
+from fairtrial import (
     AnalysisPlan,
     Block,
     DesignSpec,
@@ -18,6 +17,7 @@ from fairtrial.study import (
     SeedPolicy,
     Study,
 )
+from fairtrial.compat.recipes.recipe_config import RecipeStudyConfig
 
 OUTCOMES = (
     OutcomeSpec(

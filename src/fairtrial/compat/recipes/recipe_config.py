@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairtrial.compat.recipes.bundles import BenchmarkBundle
-from fairtrial.core import Record
-from fairtrial.study import (
+from fairtrial import (
     AnalysisPlan,
     Block,
     Constraint,
@@ -20,6 +18,8 @@ from fairtrial.study import (
     RunBudget,
     SeedPolicy,
 )
+from fairtrial.compat.recipes.bundles import BenchmarkBundle
+from fairtrial.core import Record
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,14 +24,13 @@ from fairtrial.optimize.proposers.command.agent_run import PROMPT, find_program_
 from fairtrial.optimize.proposers.command.program import find_existing, find_program, is_visible
 from fairtrial.optimize.proposers.command.proposer import list_argv_mistakes, list_variable_mistakes
 from fairtrial.optimize.proposers.command.secrets import AgentSecrets
-from fairtrial.sandbox import Command, Limits, Mount, Sandbox, View, find_sandbox, own_python_mounts
+from fairtrial.sandbox import Command, Limits, Mount, Sandbox, View, find_sandbox, system
 from fairtrial.study import AgentOutput, RunBudget, Task, agents
 
 PROMPT_FILE = "prompt.md"
 HOME = Path("/home/fairtrial-agent")
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 LONGEST_ARGUMENT_BYTES = 120_000
-_OWN_NAMES = ("prompt", "python", "workspace", "seed", "replicate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +228,7 @@ class CommandAgent(Record, agents.AgentHooks):
             cwd=workspace,
             env={"PATH": path, **variables, **secrets.values},
             view=View(
-                tuple(Mount(each, each) for each in readable),
+                tuple(Mount(part, part) for part in readable),
                 (Mount(home, home_seen), Mount(workspace, workspace)),
             ),
             limits=replace(self.limits, network=self.network),
@@ -266,13 +265,16 @@ class CommandAgent(Record, agents.AgentHooks):
 
     def _find_readable(self) -> list[Path]:
         folder = self.folder or Path()
-        found = [
+        folders = [
             find_existing(path, folder, ("readable", place))
             for place, path in enumerate(self.readable)
         ]
         if any("{python}" in word for word in self.argv):
-            found += [Path(sys.prefix), *(Path(source) for source, _ in own_python_mounts())]
-        return found
+            folders += [
+                Path(sys.prefix),
+                *(Path(source) for source, _ in system.own_python_mounts()),
+            ]
+        return folders
 
     def _find_home(self) -> Path | None:
         if self.home is None:

@@ -54,7 +54,7 @@ def read_result(
     """
     stdout = secrets.redact_output(done.stdout)
     documents = agents.answer_reading.read_documents(stdout)
-    found = agents.answer_reading.read_metrics(documents, options.metrics)
+    figures = agents.answer_reading.read_metrics(documents, options.metrics)
     if done.ending == Ending.EXITED and done.exit_code == NOT_FOUND and not stdout:
         said = secrets.redact_output(done.stderr).strip()[-500:]
         raise Broken(f"{options.name} can't be run: {said} (`readable` names the folders it needs)")
@@ -77,14 +77,14 @@ def read_result(
                 output = {"answer": answer, **output}
         except ValueError as reason:
             error = f"what {options.name} printed has no answer: {reason}"
-    model = options.model or str(found.pop("model_name", "") or "")
-    own = {name: value for name, value in found.items() if name not in _BUDGETED}
+    model = options.model or str(figures.pop("model_name", "") or "")
+    own = {name: value for name, value in figures.items() if name not in _BUDGETED}
     facts: dict[str, Any] = {
         "output": output,
         "metrics": {**own, "cpu_s": done.cpu_s, "peak_rss_mb": done.peak_rss_mb},
         "metadata": {"agent_kind": "command", "model_name": model or None, "sandbox": sandbox},
     }
-    _pay(task, found, options, facts, model, done.wall_s, is_kept=not error)
+    _pay(task, figures, options, facts, model, done.wall_s, is_kept=not error)
     answer = output.get("answer", stdout)
     text = answer if isinstance(answer, str) else agents.fill("{x}", {"x": answer})
     task.record(agents.message_event("assistant", text, model=model or None))
@@ -93,7 +93,7 @@ def read_result(
 
 def _pay(
     task: Task,
-    found: Mapping[str, Any],
+    figures: Mapping[str, Any],
     options: ResultOptions,
     facts: Mapping[str, Any],
     model: str,
@@ -102,8 +102,8 @@ def _pay(
     is_kept: bool,
 ) -> None:
     """Record what a run cost; its result beside it, if another attempt may take it from there."""
-    cost = _amount(found.get("cost_usd", options.cost_usd))
-    tokens = {name: _amount(found.get(name)) for name in ("input_tokens", "output_tokens")}
+    cost = _amount(figures.get("cost_usd", options.cost_usd))
+    tokens = {name: _amount(figures.get(name)) for name in ("input_tokens", "output_tokens")}
     task.journal.append(
         ENTRY if is_kept else f"failed_{ENTRY}",
         {"output": facts} if is_kept else {},

@@ -171,9 +171,9 @@ class _Encoder:
         root = self.encode(value)
         objects = []
         while self.waiting:
-            found = self.waiting.popleft()
-            found.node = self.enter(instances.write_instance, found.value)
-            objects.append(self.label(found))
+            instance = self.waiting.popleft()
+            instance.node = self.enter(instances.write_instance, instance.value)
+            objects.append(self.label(instance))
         return {TAG: "graph", "root": root, "objects": objects} if objects else root
 
     def encode(self, value: Any) -> Encoded:
@@ -207,29 +207,29 @@ class _Encoder:
             return self.enter(write, value)
         if self.keys:  # equal keys must give equal texts, wherever they are found first
             return self.enter(instances.write_instance, value)
-        found = self.found.get(id(value))
-        if found is not None:
-            return self.refer(found)
-        found = self.found[id(value)] = _Instance(value)
+        instance = self.found.get(id(value))
+        if instance is not None:
+            return self.refer(instance)
+        instance = self.found[id(value)] = _Instance(value)
         if len(self.above) >= min(_MOST_INLINE, self.caps.depth):
-            self.waiting.append(found)
-            return self.refer(found)
-        found.node = self.enter(instances.write_instance, value)
-        return self.label(found)
+            self.waiting.append(instance)
+            return self.refer(instance)
+        instance.node = self.enter(instances.write_instance, value)
+        return self.label(instance)
 
-    def refer(self, found: _Instance) -> Encoded:
+    def refer(self, instance: _Instance) -> Encoded:
         """Return a reference to an instance."""
-        if not found.number:
+        if not instance.number:
             self.referred += 1
-            found.number = self.referred
-            self.label(found)
-        return {TAG: "ref", "to": found.number}
+            instance.number = self.referred
+            self.label(instance)
+        return {TAG: "ref", "to": instance.number}
 
-    def label(self, found: _Instance) -> Encoded:
+    def label(self, instance: _Instance) -> Encoded:
         """Return an encoded instance, with its number if others refer to it."""
-        if found.number and found.node is not None:
-            found.node["id"] = found.number
-        return found.node
+        if instance.number and instance.node is not None:
+            instance.node["id"] = instance.number
+        return instance.node
 
     def learn(self, kind: type) -> instances.ClassFacts:
         """Return what is known of a class."""

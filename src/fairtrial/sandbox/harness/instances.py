@@ -103,10 +103,10 @@ class ClassFacts:
 
         Raises `HiddenStateError` if the class hides them.
         """
-        found = self.read_attributes(value)
+        attributes = self.read_attributes(value)
         if self.fields is None:
-            return found
-        return dict(self._iterate_fields(found))
+            return attributes
+        return dict(self._iterate_fields(attributes))
 
     def read_attributes(self, value: object) -> dict[str, object]:
         """Return the attributes of an instance, whether or not they are compared."""
@@ -134,11 +134,11 @@ class ClassFacts:
         own = self.bases[: _find(self.bases, self.native)]
         return any(name in _namespace(base) for base in own)
 
-    def _iterate_fields(self, found: dict[str, object]) -> Iterator[tuple[str, object]]:
+    def _iterate_fields(self, attributes: dict[str, object]) -> Iterator[tuple[str, object]]:
         for name in self.fields or ():
             spelled = self._spell(name)
-            if spelled in found:
-                yield spelled, found[spelled]
+            if spelled in attributes:
+                yield spelled, attributes[spelled]
             else:  # a default that the class keeps for all instances
                 default = find_declared(self.bases, name)
                 if default is not None and not _is_descriptor(default):

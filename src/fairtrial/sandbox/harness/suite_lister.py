@@ -39,16 +39,16 @@ def list_units(target: str) -> dict[str, Any]:
             tests.append(file)
         if kinds & {"asv", "inherited"} or (not kinds and os.path.isfile(path)):
             try:
-                found, others = suite_units.list_asv(file)
+                new, others = suite_units.list_asv(file)
             except BaseException:
                 left_out.append((file, _last_line()))
                 continue
-            units += [unit for unit in found if _is_named(unit, name)]
+            units += [unit for unit in new if _is_named(unit, name)]
             left_out += [] if name else others
     if tests:
-        found, problem = _list_tests([f"{path}::{name}"] if name else tests)
-        units += found
-        if problem and (not found or not name):
+        new, problem = _list_tests([f"{path}::{name}"] if name else tests)
+        units += new
+        if problem and (not new or not name):
             left_out.append((", ".join(tests[:3]), problem))
     return {"units": units, "left_out": left_out}
 

@@ -59,10 +59,14 @@ def read_answer(text: str, documents: Sequence[Any], path: str, pattern: str) ->
     pattern: a regular expression that finds it there: its group 1, or all of it; the last match
         counts. Empty for all of it
     """
-    found = find_value(documents, path) if path else text
+    value_at_path = find_value(documents, path) if path else text
     if not pattern:
-        return found.strip() if isinstance(found, str) else found
-    whole = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+        return value_at_path.strip() if isinstance(value_at_path, str) else value_at_path
+    whole = (
+        value_at_path
+        if isinstance(value_at_path, str)
+        else json.dumps(value_at_path, ensure_ascii=False)
+    )
     matches = list(re.finditer(pattern, whole))
     if not matches:
         raise AnswerMissing(f"there is no match for `answer` ({pattern})")
@@ -71,7 +75,7 @@ def read_answer(text: str, documents: Sequence[Any], path: str, pattern: str) ->
 
 def read_metrics(documents: Sequence[Any], places: Mapping[str, str]) -> dict[str, Any]:
     """Return the numbers, texts and booleans at some paths, by name; missing ones are left out."""
-    found = {}
+    metrics = {}
     for name, path in places.items():
         try:
             value = find_value(documents, path)
@@ -79,8 +83,8 @@ def read_metrics(documents: Sequence[Any], places: Mapping[str, str]) -> dict[st
             continue
         number = plain_number(value)
         if number is not None or isinstance(value, str):
-            found[name] = value if number is None else number
-    return found
+            metrics[name] = value if number is None else number
+    return metrics
 
 
 def list_mistakes(path: str, pattern: str, metrics: Mapping[str, str]) -> Iterator[Mistake]:

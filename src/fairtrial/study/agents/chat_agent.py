@@ -123,10 +123,10 @@ class ChatAgent(ChatOptions, AgentHooks):
         return [*filled[: len(system)], *self._read_examples(), *filled[len(system) :]]
 
     def _find_images(self, values: Mapping[str, Any]) -> list[str]:
-        found: list[str] = []
+        paths: list[str] = []
         for image in fill(list(self.images), values, keeps_types=True):
-            found += map(str, image) if isinstance(image, (list, tuple)) else [str(image or "")]
-        return [image for image in found if image]
+            paths += map(str, image) if isinstance(image, (list, tuple)) else [str(image or "")]
+        return [image for image in paths if image]
 
     def _read_examples(self) -> list[dict[str, Any]]:
         """Return the messages of the examples; raises `StudyError` if the file can't be read."""
@@ -162,10 +162,10 @@ class ChatAgent(ChatOptions, AgentHooks):
             return AgentOutput(output, metadata=self._metadata(answer))
         text = answer.text.strip()
         if self.answer:
-            found = list(re.finditer(self.answer, text))
-            if not found:
+            matches = list(re.finditer(self.answer, text))
+            if not matches:
                 return self._failed(answer, f"the text has no match for `answer` ({self.answer})")
-            text = (found[-1][1] if found[-1].re.groups else found[-1][0]) or ""
+            text = (matches[-1][1] if matches[-1].re.groups else matches[-1][0]) or ""
         output = {"text": answer.text, "answer": text.strip()}
         return AgentOutput(output, metadata=self._metadata(answer))
 

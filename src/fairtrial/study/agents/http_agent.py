@@ -83,23 +83,23 @@ class HttpAgent(service.ServiceOptions, AgentHooks):
             return self._read(*earlier)
         started = time.monotonic()
         answer = await service.ask_service(self, body, seed=task.seed)
-        found = answer_reading.read_metrics(
+        figures = answer_reading.read_metrics(
             answer_reading.read_documents(answer.text), self.metrics
         )
-        cost = found.get("cost_usd", self.cost_usd)
+        cost = figures.get("cost_usd", self.cost_usd)
         task.journal.append(
             ENTRY,
             {"asked": text, "status": answer.status, "text": answer.text},
             cost_usd=_amount(cost),
-            input_tokens=int(_amount(found.get("input_tokens")) or 0),
-            output_tokens=int(_amount(found.get("output_tokens")) or 0),
+            input_tokens=int(_amount(figures.get("input_tokens")) or 0),
+            output_tokens=int(_amount(figures.get("output_tokens")) or 0),
         )
         task.record(
             model_call_event(
                 self.model or self.host,
                 endpoint=self.host,
-                input_tokens=_whole(found.get("input_tokens")),
-                output_tokens=_whole(found.get("output_tokens")),
+                input_tokens=_whole(figures.get("input_tokens")),
+                output_tokens=_whole(figures.get("output_tokens")),
                 cost_usd=_amount(cost),
                 seconds=time.monotonic() - started,
                 attempts=answer.attempts,

@@ -24,15 +24,15 @@ class RowTemplate:
 
     def __init__(self, text: str, columns: Sequence[str]) -> None:
         self._text = text
-        found = dict.fromkeys(match[2] for match in _BRACES.finditer(text) if match[2])
-        self.names = [name for name in found if name in columns]
+        names = dict.fromkeys(match[2] for match in _BRACES.finditer(text) if match[2])
+        self.names = [name for name in names if name in columns]
         self.mistakes = [
             Mistake(
                 ("brief",),
                 f"there is no column '{name}'",
                 f"{did_you_mean(name, columns)}; write {{{{{name}}}}} for the braces themselves",
             )
-            for name in found
+            for name in names
             if name not in columns and _NAME.fullmatch(name)
         ]
 

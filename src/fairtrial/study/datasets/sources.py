@@ -153,10 +153,10 @@ class FolderRows(Rows):
     def __init__(self, path: Path, pattern: str, encoding: str) -> None:
         self._path, self._encoding = path, encoding or "utf-8-sig"
         try:
-            found = sorted(path.glob(pattern))
+            dataset = sorted(path.glob(pattern))
         except (ValueError, NotImplementedError) as error:
             raise StudyError(Mistake(("options", "pattern"), str(error))) from None
-        self._files = [item for item in found if item.is_file() and not self._is_hidden(item)]
+        self._files = [item for item in dataset if item.is_file() and not self._is_hidden(item)]
         digest = hashlib.sha256()
         self._digests = [hash_file(item) for item in self._files]
         for item, own in zip(self._files, self._digests, strict=True):
@@ -206,51 +206,51 @@ def _open_hugging_face(name: str, dataset: Dataset) -> Rows:
     part = options.pop("split", None)
     try:
         if (folder / "dataset_info.json").exists() or (folder / "dataset_dict.json").exists():
-            found = library.load_from_disk(os.fspath(folder), **options)
+            loaded = library.load_from_disk(os.fspath(folder), **options)
         else:
-            found = library.load_dataset(name, **options)
+            loaded = library.load_dataset(name, **options)
     except Exception as error:  # whatever the library and its parts raise
         message = f"'{name}' can't be loaded: {type(error).__name__}: {error}"
         raise StudyError(Mistake(("from",), message)) from error
-    if isinstance(found, Mapping):
-        names = list(found)
+    if isinstance(loaded, Mapping):
+        names = list(loaded)
         if part is None and len(names) == 1:
             part = names[0]
         if part not in names:
             what = "choose one of its parts" if part is None else f"it has no part '{part}'"
             hint = f"`options: {{split: ...}}`; {did_you_mean(str(part or ''), names)}"
             raise StudyError(Mistake(("options", "split"), what, hint))
-        found = found[part]
-    return HuggingFaceRows(found)
+        loaded = loaded[part]
+    return HuggingFaceRows(loaded)
 
 
 class HuggingFaceRows(Rows):
     """Rows of a dataset of the library `datasets`, which maps its files into memory."""
 
-    def __init__(self, found: Any) -> None:
-        self._found = found
-        self.columns = list(found.column_names)
-        self.digest = _digest_table(found)
+    def __init__(self, dataset: Any) -> None:
+        self._dataset = dataset
+        self.columns = list(dataset.column_names)
+        self.digest = _digest_table(dataset)
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._dataset)
 
     def row(self, number: int) -> Row:
         """Return a row."""
-        row: Row = self._found[number]
+        row: Row = self._dataset[number]
         return row
 
     def scan(self) -> Iterator[tuple[Row, Row]]:
         """Yield all rows in order."""
-        for batch in self._found.iter(batch_size=1_000):
+        for batch in self._dataset.iter(batch_size=1_000):
             for values in zip(*batch.values(), strict=True):
                 row = dict(zip(batch, values, strict=True))
                 yield row, row
 
 
-def _digest_table(found: Any) -> str:
+def _digest_table(dataset: Any) -> str:
     """Return the SHA-256 of a table's content, whichever files it is in."""
-    digest = hashlib.sha256(json.dumps(list(found.column_names)).encode())
-    for batch in found.with_format("arrow").iter(batch_size=1_000):
+    digest = hashlib.sha256(json.dumps(list(dataset.column_names)).encode())
+    for batch in dataset.with_format("arrow").iter(batch_size=1_000):
         digest.update(repr(batch.to_pylist()).encode())
     return digest.hexdigest()

@@ -187,9 +187,9 @@ class Judge(ChatOptions, Evaluator):
         model = self._model(judge, case)
         for _ in range(self.most_asks):
             text = await self._ask(model, prompt)
-            found = _SCORE.findall(text)
-            if found and low <= float(found[-1]) <= high:
-                return float(found[-1]), text[-_MOST_REASON:]
+            match = _SCORE.findall(text)
+            if match and low <= float(match[-1]) <= high:
+                return float(match[-1]), text[-_MOST_REASON:]
         wanted = f"no score from {low:g} to {high:g}"
         raise Broken(f"the judge {judge.model} gave {wanted}: {text[-200:]}")
 
@@ -218,9 +218,9 @@ class Judge(ChatOptions, Evaluator):
     ) -> tuple[str, str]:
         for _ in range(self.most_asks):
             text = await self._ask(model, prompt)
-            found = _WINNER.findall(text)
-            if found:
-                return found[-1].upper(), text
+            match = _WINNER.findall(text)
+            if match:
+                return match[-1].upper(), text
         raise Broken(f"the judge {judge.model} named no winner: {text[-200:]}")
 
     def _task_text(self, case: EvaluationCase) -> str:

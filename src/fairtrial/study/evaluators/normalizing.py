@@ -60,12 +60,12 @@ class TextEvaluator(Record, Evaluator):
             )
         if not self.extract_reference:
             return value
-        found = last_match(self.extract_reference, as_text(value))
-        if found is None:
+        numbers = last_match(self.extract_reference, as_text(value))
+        if numbers is None:
             raise LabError(
                 f"the reference of {case.problem.problem_id} has no match for `extract_reference`"
             )
-        return found
+        return numbers
 
     def normalize(self, value: Any) -> str:
         """Return a text as it is compared."""
@@ -99,10 +99,10 @@ def last_match(pattern: str, text: str) -> str | None:
     """Return the last match of a pattern: its group 1, or all of it; None if there is none."""
     if not pattern:
         return text
-    found = list(re.finditer(pattern, text))
-    if not found:
+    numbers = list(re.finditer(pattern, text))
+    if not numbers:
         return None
-    return (found[-1][1] if found[-1].re.groups else found[-1][0]) or ""
+    return (numbers[-1][1] if numbers[-1].re.groups else numbers[-1][0]) or ""
 
 
 def as_text(value: Any) -> str:

@@ -80,11 +80,11 @@ def _last_number(value: Any) -> float | None:
     if number is not None:
         return float(number)
     text = as_text(value).replace("\u2212", "-")
-    found = _NUMBER.findall(text)
-    if not found:
+    match = _NUMBER.findall(text)
+    if not match:
         return None
     try:
-        return float(found[-1].rstrip(",").replace(",", ""))
+        return float(match[-1].rstrip(",").replace(",", ""))
     except ValueError:
         return None
 
@@ -130,8 +130,8 @@ class Contains(TextEvaluator):
         if answer is None:
             return no_answer()
         text = self.normalize(answer)
-        found = [self.normalize(item) in text for item in references]
-        return int(all(found) if self.need == "all" else any(found))
+        match = [self.normalize(item) in text for item in references]
+        return int(all(match) if self.need == "all" else any(match))
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,5 +279,5 @@ def _validator(schema: Any) -> Any:
 
 
 def _unfenced(text: str) -> str:
-    found = re.search(r"```(?:json)?\s*\n(.*?)```", text, re.DOTALL)
-    return found[1] if found else text
+    match = re.search(r"```(?:json)?\s*\n(.*?)```", text, re.DOTALL)
+    return match[1] if match else text

@@ -118,8 +118,8 @@ def _add(client: Any, experiment_id: str, run: ExportedRun) -> None:
 
 
 def _milliseconds(text: str | None) -> int | None:
-    found = read_time(text)
-    return None if found is None else int(found.timestamp() * 1000)
+    time = read_time(text)
+    return None if time is None else int(time.timestamp() * 1000)
 
 
 def _key(name: str) -> str:

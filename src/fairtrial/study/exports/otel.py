@@ -81,7 +81,7 @@ def _children(run: ExportedRun, start: int, end: int) -> Iterator[dict[str, Any]
         at = min(max(nanoseconds(item.timestamp, start), start), end)
         following = run.transcript[number : number + 1]
         if item.kind == "model_call":
-            answers = [each for each in following if each.role == "assistant"]
+            answers = [span for span in following if span.role == "assistant"]
             yield _chat_span(run, number, item, at, asked, answers)
         elif item.kind == "tool_call":
             calls[str(item.facts.get("call_id"))] = (at, item)

@@ -65,35 +65,35 @@ def read_runs(results: Results) -> Iterator[ExportedRun]:
 
 
 def _scores(result: RunResult) -> dict[str, float]:
-    found: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     for row in result.evaluator_outputs:
-        _add_number(found, str(row.get("metric_name", "score")), row.get("metric_value"))
+        _add_number(numbers, str(row.get("metric_name", "score")), row.get("metric_value"))
     for name, value in result.metrics.items():
-        if name not in found:
-            _add_number(found, str(name), value)
-    return found
+        if name not in numbers:
+            _add_number(numbers, str(name), value)
+    return numbers
 
 
-def _add_number(found: dict[str, float], name: str, value: Any) -> None:
+def _add_number(numbers: dict[str, float], name: str, value: Any) -> None:
     number = plain_number(value)
     if number is not None and not isinstance(number, complex) and math.isfinite(number):
         with suppress(OverflowError):
-            found[name] = float(number)
+            numbers[name] = float(number)
 
 
 def read_time(text: str | None) -> datetime | None:
     """Return a time in UTC; None if it isn't known, or an agent gave it in another form."""
     try:
-        found = datetime.fromisoformat(str(text))
+        moment = datetime.fromisoformat(str(text))
     except ValueError:
         return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def nanoseconds(text: str | None, default: int = 0) -> int:
     """Return a time as nanoseconds since 1970."""
-    found = read_time(text)
-    return default if found is None else round(found.timestamp() * 1e6) * 1000
+    moment = read_time(text)
+    return default if moment is None else round(moment.timestamp() * 1e6) * 1000
 
 
 def write_lines(path: Path, lines: Iterator[str]) -> int:

@@ -130,18 +130,18 @@ class ResultsPlot:
 
     def draw_all(self) -> dict[str, Callable[[], Axes]]:
         """Return a function for each figure that these results have, by file name."""
-        found: dict[str, Callable[[], Axes]] = {}
+        figures: dict[str, Callable[[], Axes]] = {}
         for name in dict.fromkeys(effect["outcome"] for effect in self._data["effects"]):
-            found[_file_name("effects", name)] = partial(self.effects, outcome=name)
+            figures[_file_name("effects", name)] = partial(self.effects, outcome=name)
         for one in self._data["outcomes"]:
             if any(group["mean"] is not None for group in one["groups"]):
                 name = one["name"]
-                found[_file_name("conditions", name)] = partial(self.conditions, outcome=name)
+                figures[_file_name("conditions", name)] = partial(self.conditions, outcome=name)
         if any(isinstance(row["ratio"], float) for row in self._results.candidates):
-            found["timings"] = self.timings
+            figures["timings"] = self.timings
         if self._data["spending"]["latency"]["bins"]:
-            found["latencies"] = self.latencies
-        return found
+            figures["latencies"] = self.latencies
+        return figures
 
 
 def write_figures(folder: Path, target: Path) -> list[Path]:

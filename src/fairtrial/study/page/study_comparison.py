@@ -29,11 +29,11 @@ def compare_studies(first: Path, second: Path) -> dict[str, Any]:
         fingerprints = [
             study_fingerprint(results.study, results.conditions) for results in (one, other)
         ]
-        found = differences(*fingerprints)
+        changes = differences(*fingerprints)
         return {
             "studies": [_describe(one), _describe(other)],
-            "differences": [clean_text(text, 400) for text in found[:MOST_DIFFERENCES]],
-            "left_out": max(0, len(found) - MOST_DIFFERENCES),
+            "differences": [clean_text(text, 400) for text in changes[:MOST_DIFFERENCES]],
+            "left_out": max(0, len(changes) - MOST_DIFFERENCES),
         }
 
 

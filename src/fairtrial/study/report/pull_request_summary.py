@@ -91,9 +91,9 @@ def render_pull_request_summary(results: Results) -> str:
 def neutralize(text: str) -> str:
     """Return Markdown in which no text outside of code can be a mention or a link."""
     parts, last = [], 0
-    for found in _CODE.finditer(text):
-        parts += [_break_links(text[last : found.start()]), found[0]]
-        last = found.end()
+    for candidates in _CODE.finditer(text):
+        parts += [_break_links(text[last : candidates.start()]), candidates[0]]
+        last = candidates.end()
     return "".join([*parts, _break_links(text[last:])])
 
 
@@ -197,10 +197,10 @@ def _failures(results: Results) -> str:
 
 def _candidates(results: Results) -> str:
     """Return the candidates that were timed or rejected, as a table with a bar for each ratio."""
-    found = list(results.candidates)
-    if not found:
+    candidates = list(results.candidates)
+    if not candidates:
         return ""
-    shown = sorted(found, key=lambda row: -(_number(row["ratio"]) or 0.0))[:MOST_CANDIDATES]
+    shown = sorted(candidates, key=lambda row: -(_number(row["ratio"]) or 0.0))[:MOST_CANDIDATES]
     most = max((_number(row["ratio"]) or 0.0 for row in shown), default=0.0)
     rows = []
     for row in shown:
@@ -214,7 +214,7 @@ def _candidates(results: Results) -> str:
         texts = (row["candidate_id"], row["verdict"] or "", why)
         cells = [neutralize(escape_markdown(text, 160)) for text in texts]
         rows.append([*cells[:2], speed, bar, cells[2]])
-    more = len(found) - len(shown)
+    more = len(candidates) - len(shown)
     note = f"\n\n{format_count(more, 'candidate')} left out." if more else ""
     return format_table(["candidate", "verdict", "speed", "", "what"], rows) + note
 

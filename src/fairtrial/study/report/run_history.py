@@ -126,7 +126,7 @@ def _add_found_folders(reader: LedgerReader, record: ClaimHistory) -> ClaimHisto
     lock = read_lock(reader)
     if lock is None or reader.path is None:
         return record
-    found = find_earlier_folders(reader.path.parent, reader.plan, lock.at)
+    folders = find_earlier_folders(reader.path.parent, reader.plan, lock.at)
     recorded = {folder.started_at for folder in record.folders}  # a folder may have been moved
-    new = [folder for folder in found if folder.started_at not in recorded]
+    new = [folder for folder in folders if folder.started_at not in recorded]
     return replace(record, folders=(*record.folders, *new))

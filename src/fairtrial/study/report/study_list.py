@@ -71,12 +71,12 @@ def list_studies(folder: Path, *, judge: bool = False) -> Iterator[ListedStudy]:
     """
     if not folder.is_dir():
         raise StudyError("there is no such folder", source=str(folder))
-    for found in _find_folders(folder):
+    for study in _find_folders(folder):
         try:
-            yield _read(found, judge=judge)
+            yield _read(study, judge=judge)
         except (FairtrialError, OSError) as error:
             reason = str(error).partition("\n")[0]
-            yield ListedStudy(str(found), error=reason or type(error).__name__)
+            yield ListedStudy(str(study), error=reason or type(error).__name__)
 
 
 def _find_folders(folder: Path) -> Iterator[Path]:

@@ -12,7 +12,7 @@ from fairtrial.study.runner.control import Interrupts
 from fairtrial.study.runner.payment_tracker import PaymentTracker
 
 
-class InlineWork:
+class InlineWork(Work):
     """Runs work in this thread, so that an interrupt ends the run, but never a write to the ledger.
 
     An interrupt while a result is written would lose it. Journal entries are written directly,
@@ -20,7 +20,7 @@ class InlineWork:
     """
 
     def __init__(self, work: Work, interrupts: Interrupts, payments: PaymentTracker) -> None:
-        self._attempt, self.fail, self._interrupts = work.attempt, work.fail, interrupts
+        self._work, self._interrupts = work, interrupts
         self._payments = payments
 
     def attempt(self, assignment: Assignment, emit: Send, note: Send | None = None) -> Outcome:
@@ -47,6 +47,10 @@ class InlineWork:
         try:
             if interrupts.count:  # interrupted since the loop last checked
                 raise KeyboardInterrupt
-            return self._attempt(assignment, emit, note or write)
+            return self._work.attempt(assignment, emit, note or write)
         finally:
             interrupts.raise_at_once = False
+
+    def fail(self, assignment: Assignment, kind: str, message: str, latency_s: float) -> Outcome:
+        """Return the outcome of an attempt that was ended."""
+        return self._work.fail(assignment, kind, message, latency_s)

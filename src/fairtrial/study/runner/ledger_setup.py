@@ -106,8 +106,8 @@ def _earlier_folder_facts(plan: RunPlan, lock: LockComparison) -> dict[str, str]
     folder = Path(plan.study.output_dir or ".").absolute()
     old, new = lock
     laid_down_at = old.at if old is not None and old.is_explicit else new.at
-    found = find_earlier_folders(folder, plan, laid_down_at)
-    return folder_facts((*find_lost_ledger(folder, plan), *found))
+    earlier = find_earlier_folders(folder, plan, laid_down_at)
+    return folder_facts((*find_lost_ledger(folder, plan), *earlier))
 
 
 def _tell_changes(

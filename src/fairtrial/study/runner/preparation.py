@@ -34,8 +34,6 @@ from fairtrial.study.runner.run_settings import RunSettings
 from fairtrial.study.validation import concerns_plan, find_study_mistakes
 
 RETRY_CHOICES = ("broken", "failed")
-EXECUTOR_PARTS = ("execute", "name", "is_reproducible", "is_isolated")
-"""What an executor must have; see `Executor`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +111,15 @@ def _inspect(
     """Return as much as can be prepared; all mistakes are added to `mistakes`."""
     plan, bindings = _plan_and_bind(study, settings, mistakes)
     executor, slots = choose_executor(study, settings, mistakes)
-    mistakes.extend(getattr(executor, "find_mistakes", list)())
-    if getattr(executor, "is_distributed", False) and not mistakes:
-        find = getattr(executor, "find_study_mistakes", None)
-        mistakes.extend(find(find_needs(study)) if find is not None else ())
+    if executor is not None:
+        mistakes.extend(executor.find_mistakes())
+    is_distributed = executor is not None and executor.is_distributed
+    if executor is not None and is_distributed and not mistakes:
+        mistakes.extend(executor.find_study_mistakes(find_needs(study)))
     mistakes.extend(find_environment_mistakes(study))
-    if not getattr(executor, "is_distributed", False):
+    if not is_distributed:
         mistakes.extend(find_room_mistakes(study))
-    if bindings is not None and not getattr(executor, "is_forking", True):
+    if bindings is not None and executor is not None and not executor.is_forking:
         try:
             check_reachable(StudyWork(bindings, outcomes=study.outcomes))
         except StudyError as error:
@@ -227,28 +226,41 @@ def choose_executor(
         # Only a worker process can be stopped when it exceeds its time limit.
         is_serial = slots == 1 and study.run_budget.timeout_s is None
         chosen = "serial" if is_serial else "processes"
-    elif study.run_budget.timeout_s is not None and getattr(chosen, "name", chosen) == "serial":
+    elif study.run_budget.timeout_s is not None and _name_of(chosen) == "serial":
         chosen, slots = "processes", 1
-    if not isinstance(chosen, str):
-        missing = [name for name in EXECUTOR_PARTS if not hasattr(chosen, name)]
-        if missing or isinstance(chosen, type):
-            lacks = f", which has no {missing[0]}" if missing else ""
-            message = f"expected a name or an executor, got {describe_value(chosen)}{lacks}"
-            hint = "'serial', 'processes', 'threads', 'async', a plug-in's name, or an Executor"
-            mistakes.append(Mistake(("executor",), message, hint))
-            return None, 1
-        return chosen, _default_slots(chosen, study, settings) or slots
+    if not isinstance(chosen, (str, Executor)):
+        message = f"expected a name or an executor, got {describe_value(chosen)}"
+        hint = "'serial', 'processes', 'threads', 'async', 'ray', a plug-in's name, or an Executor"
+        mistakes.append(Mistake(("executor",), message, hint))
+        return None, 1
+    executor = _load_executor(chosen, mistakes) if isinstance(chosen, str) else chosen
+    if executor is None or chosen == "serial":
+        return executor, 1
+    return executor, _default_slots(executor, study, settings) or slots
+
+
+def _name_of(executor: str | Executor) -> str:
+    return executor.name if isinstance(executor, Executor) else executor
+
+
+def _load_executor(name: str, mistakes: list[Mistake]) -> Executor | None:
+    """Return the executor of a name with its default options; mistakes are added to `mistakes`."""
     try:
-        executor_class = plugins.load("executors", chosen)
+        executor_class = plugins.load("executors", name)
     except StudyError as error:
         mistakes.extend(replace(mistake, path=("executor",)) for mistake in error.mistakes)
-        return None, 1
+        return None
+    if not (isinstance(executor_class, type) and issubclass(executor_class, Executor)):
+        message = f"the plug-in {name} is no executor: it doesn't derive from `Executor`"
+        hint = "derive it from `fairtrial.study.executors.Executor`"
+        mistakes.append(Mistake(("executor",), message, hint))
+        return None
     executor: Executor = build_record(executor_class, {}, ("executor",), mistakes)
-    return executor, 1 if chosen == "serial" else _default_slots(executor, study, settings) or slots
+    return executor
 
 
 def _default_slots(executor: Executor, study: Study, settings: RunSettings) -> int | None:
     """Return how many slots an executor takes by default, if neither study nor settings say."""
     if settings.parallelism is not None or study.run_budget.parallelism > 1:
         return None
-    return getattr(executor, "default_slots", None)
+    return executor.default_slots

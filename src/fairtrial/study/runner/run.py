@@ -198,7 +198,7 @@ def _open_purse(study: Study, reader: LedgerReader, payments: PaymentTracker) ->
 
 def _find_room(executor: Executor) -> MachineRoom | None:
     """Return the room for runs on this machine; None if the executor looks for room itself."""
-    return None if getattr(executor, "is_distributed", False) else MachineRoom(measure_machine())
+    return None if executor.is_distributed else MachineRoom(measure_machine())
 
 
 def _problems_with_hooks(bindings: Bindings) -> dict[str, ProblemHooks]:

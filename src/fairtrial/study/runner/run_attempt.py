@@ -212,9 +212,6 @@ class StudyWork(AsyncWork):
     session_host: the machine of the session; on another one, results say which
     """
 
-    place = ""
-    """Where runs execute at the moment, in words, for the progress; executors may set it."""
-
     def __init__(
         self,
         bindings: Bindings,
@@ -231,7 +228,7 @@ class StudyWork(AsyncWork):
         self._outcomes = tuple(outcomes)
         self._seed = global_seeder() if seed_globals else None
         self._workspaces = workspaces
-        self.emit_progress, self._process = emit_progress, os.getpid()
+        self._emit_progress, self._process = emit_progress, os.getpid()
         host = socket.gethostname()
         self._session_host = session_host or host
         self._other_host = host if host != self._session_host else None
@@ -245,6 +242,11 @@ class StudyWork(AsyncWork):
             None if self._workspaces is None else str(self._workspaces),  # never that of a copy
             self._session_host,
         )
+
+    def emit_progress(self, event: events.Event, /) -> None:
+        """Pass a progress event on; in worker processes it goes nowhere."""
+        if os.getpid() == self._process:
+            self._emit_progress(event)
 
     def attempt(self, assignment: Assignment, emit: Send, note: Send | None = None) -> Outcome:
         """Attempt a run and return its outcome; raises nothing but KeyboardInterrupt.
@@ -352,8 +354,7 @@ class StudyWork(AsyncWork):
         run.execution_metadata["problem_family"] = problem.family
         assert spec.agent_spec_ref is not None
         call = self._bindings.agents[spec.agent_spec_ref]
-        emit_progress = self.emit_progress if os.getpid() == self._process else events.ignore_event
-        parts = run.events, run.workspace, run.journal, emit_progress
+        parts = run.events, run.workspace, run.journal, self.emit_progress
         # Copies, so that what the agent changes there is seen by no other run and in no table.
         condition = copy_condition(assignment.condition)
         return call(Task(copy_problem(problem), condition, copy_spec(spec), *parts))

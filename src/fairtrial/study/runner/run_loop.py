@@ -98,7 +98,7 @@ class RunLoop:
 
     def run(self, executor: Executor, slots: int) -> Stop | None:
         """Run until there is no more to do, or a reason to stop, which is returned."""
-        is_inline = getattr(executor, "is_inline", False)
+        is_inline = executor.is_inline
         self._check_budget()
         try:
             with Interrupts() as interrupts, self._background_watch(interrupts, is_inline):

@@ -65,7 +65,7 @@ def _find_given(
     if name not in plugins.names("executors"):
         return None, None  # an object passed from Python, which has no name to restore it by
     used, _ = choose_executor(study, RunSettings(executor=name), [])
-    defaults = (study.run_budget.parallelism, getattr(used, "default_slots", None))
+    defaults = (study.run_budget.parallelism, used.default_slots if used else None)
     given_slots = None if slots in defaults else slots
     provenance = loads(session["provenance"] or "{}")
     address = provenance.get(EXECUTOR_ADDRESS)

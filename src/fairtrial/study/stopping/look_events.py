@@ -28,10 +28,10 @@ class LookFinished(events.Event):
         look = self.look
         decisions = Counter(claim.decision for claim in look.claims if claim.is_decided)
         if len(look.claims) <= 3:
-            told = [f"{claim.hypothesis_id} {claim.decision}" for claim in look.claims]
+            lines = [f"{claim.hypothesis_id} {claim.decision}" for claim in look.claims]
         else:
-            told = [f"{number} {decision}" for decision, number in decisions.items()]
-            told += [f"{self.undecided} {CONTINUES}"] if self.undecided else []
+            lines = [f"{number} {decision}" for decision, number in decisions.items()]
+            lines += [f"{self.undecided} {CONTINUES}"] if self.undecided else []
         saved = f"; {look.skipped:,} runs are not needed any more" if look.skipped else ""
         seen = f"{look.units:,} {self.unit}, {look.runs:,} runs"
-        return f"look {look.number} of {self.looks} ({seen}): {', '.join(told)}{saved}"
+        return f"look {look.number} of {self.looks} ({seen}): {', '.join(lines)}{saved}"

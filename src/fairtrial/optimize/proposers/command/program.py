@@ -10,7 +10,7 @@ from pathlib import Path
 from fairtrial.core import Mistake, StudyError
 from fairtrial.optimize.option_paths import resolve_option_path
 from fairtrial.optimize.proposers.command.agent_run import PYTHON, find_program_word
-from fairtrial.sandbox import system_mounts
+from fairtrial.sandbox import system
 
 
 def find_program(argv: tuple[str, ...], project: Path | None = None) -> Path | None:
@@ -71,7 +71,7 @@ def find_existing(path: Path, folder: Path, place: tuple[str | int, ...]) -> Pat
 
 def is_visible(program: Path, readable: list[Path]) -> bool:
     """Return whether the sandbox sees a program without it being mounted by itself."""
-    visible = [*readable, *(Path(target) for _, target in system_mounts(False))]
+    visible = [*readable, *(Path(target) for _, target in system.system_mounts(False))]
     return any(program.is_relative_to(folder) for folder in visible)
 
 

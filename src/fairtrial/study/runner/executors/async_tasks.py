@@ -22,7 +22,7 @@ from fairtrial.study.model.runs import (
     Outcome,
     Report,
 )
-from fairtrial.study.protocols import AsyncWork, Feed, Work
+from fairtrial.study.protocols import AsyncWork, Executor, Feed, Work
 from fairtrial.study.runner.executors.assignment_source import AssignmentSource
 from fairtrial.study.runner.executors.dispatcher import Dispatcher
 from fairtrial.study.runner.executors.event_limit import LimitedEmitter
@@ -37,7 +37,7 @@ DEFAULT_SLOTS = 100
 
 
 @dataclass(frozen=True)
-class Async:
+class Async(Executor):
     """Runs async agents in one event loop: cheap for thousands of runs that wait.
 
     What isn't async (an agent, an evaluator) runs in a thread meanwhile. All runs share `random`

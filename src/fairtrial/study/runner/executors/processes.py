@@ -9,7 +9,7 @@ from functools import partial
 from typing import Literal
 
 from fairtrial.study.model.runs import Report
-from fairtrial.study.protocols import Feed, Work
+from fairtrial.study.protocols import Executor, Feed, Work
 from fairtrial.study.runner.executors.assignment_source import AssignmentSource
 from fairtrial.study.runner.executors.pickling import PickledWork, pickle_work
 from fairtrial.study.runner.executors.start_methods import fork_worker, spawn_worker
@@ -18,7 +18,7 @@ from fairtrial.study.runner.executors.worker_process import WorkerProcess
 
 
 @dataclass(frozen=True)
-class Processes:
+class Processes(Executor):
     """Runs assignments in worker processes, one for each slot.
 
     start_method: `fork` copies this process, so that lambdas and functions of a notebook work;

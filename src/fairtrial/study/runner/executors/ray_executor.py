@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairtrial.core import Mistake, StudyError, events
-from fairtrial.study.model.resources import NO_NEEDS, WorkNeeds
+from fairtrial.core import Mistake, StudyError
+from fairtrial.study.model.resources import WorkNeeds
 from fairtrial.study.model.runs import Report
-from fairtrial.study.protocols import Feed, Work
+from fairtrial.study.protocols import Executor, Feed, Work
 from fairtrial.study.runner.executors.assignment_source import AssignmentSource
 from fairtrial.study.runner.executors.node_files import Luggage
 from fairtrial.study.runner.executors.pickling import pickle_work
@@ -35,7 +35,7 @@ MOST_MB = 500.0
 
 
 @dataclass(frozen=True)
-class Ray:
+class Ray(Executor):
     """Runs assignments on a Ray cluster, each in a worker process that a Ray actor keeps.
 
     address: where the cluster is: `auto`, or the `host:port` of its head node; by default a
@@ -102,7 +102,7 @@ class Ray:
     def execute(self, work: Work, feed: Feed, slots: int) -> Iterator[Report | None]:
         """Yield reports of up to `slots` workers, started as the cluster has room for them."""
         pickled = pickle_work(work)
-        needs: WorkNeeds = getattr(work, "needs", NO_NEEDS)
+        needs = work.needs
         is_free = slots < self.window and not needs.demands
         files = find_study_files(needs.folder, needs.output)
         luggage = self._pack(work, needs, files)
@@ -137,7 +137,7 @@ class Ray:
         text = f"to each node go the study's files: {files.describe()}"
         if parcels:
             text += f"; repositories: {len(parcels)}, {spell_size(size_bytes)}"
-        getattr(work, "emit_progress", events.ignore_event)(FilesPacked(text))
+        work.emit_progress(FilesPacked(text))
         return Luggage(session, files.roots, files.archive(), parcels, code)
 
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Any
 
 from fairtrial.core import LabError
-from fairtrial.study.model.resources import NO_NEEDS, Demand, WorkNeeds
+from fairtrial.study.model.resources import Demand
 from fairtrial.study.model.runs import Assignment, Emitted, FailureKind, Finished, Noted, Report
 from fairtrial.study.protocols import Work
 from fairtrial.study.runner.executors.assignment_source import AssignmentSource
@@ -83,7 +83,7 @@ class RayPool(Dispatcher):
         self._waiting: defaultdict[Demand, deque[tuple[Assignment, RunRequest]]]
         self._waiting = defaultdict(deque)
         self._starting: Counter[Demand] = Counter()
-        needs: WorkNeeds = getattr(work, "needs", NO_NEEDS)
+        needs = work.needs
         self._nodes = RayNodes(cluster, needs.demands)
         self._busy = self._queued = self._failed_starts = 0
 
@@ -193,7 +193,7 @@ class RayPool(Dispatcher):
         workers = self._all_workers()
         used = [worker.facts for worker in workers if worker.facts is not None]
         with suppress(AttributeError):  # a work that has no place for it
-            self._work.place = self._nodes.describe(used)  # type: ignore[attr-defined]
+            self._work.place = self._nodes.describe(used)
 
     def _accept(self, worker: RemoteWorker, facts: NodeFacts) -> None:
         """Accept a worker that is ready; `LabError` if its versions aren't those of the driver."""

@@ -28,6 +28,7 @@ from fairtrial.study.model.runs import (
     Report,
     RunStatus,
 )
+from fairtrial.study.protocols import Send, Work
 from fairtrial.study.runner.executors.assignment_source import AssignmentSource
 from fairtrial.study.runner.executors.frames import DONE, ENTRY, EVENT, dump_outcome
 from fairtrial.study.runner.executors.node_files import Luggage, NodeFiles, Places
@@ -87,12 +88,12 @@ def read_versions() -> dict[str, str]:
     }
 
 
-class _FailureNotes:
+class _FailureNotes(Work):
     """Stands in for the study's work in the actor, and keeps the failure that the pool reports."""
 
     failure: tuple[str, str, float] | None = None
 
-    def attempt(self, *_: Any) -> Outcome:
+    def attempt(self, assignment: Assignment, emit: Send, note: Send | None = None) -> Outcome:
         raise AssertionError("runs are attempted in worker processes")
 
     def fail(self, assignment: Assignment, kind: str, message: str, latency_s: float) -> Outcome:

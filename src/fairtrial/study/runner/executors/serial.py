@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fairtrial.study.model.runs import Assignment, Emitted, Finished, Report
-from fairtrial.study.protocols import Feed, Work
+from fairtrial.study.protocols import Executor, Feed, Work
 from fairtrial.study.runner.executors.event_limit import LimitedEmitter
 from fairtrial.study.runner.executors.output_capture import OutputCapture
 from fairtrial.study.runner.executors.process_state import ProcessState
@@ -17,7 +17,7 @@ LONGEST_SILENCE_S = 0.05
 
 
 @dataclass(frozen=True)
-class Serial:
+class Serial(Executor):
     """Runs assignments one at a time in this process, which is easiest to debug.
 
     A crash ends the study, and a run that hangs can't be stopped. What Python code prints is

@@ -20,7 +20,7 @@ from fairtrial.study.model.runs import (
     Outcome,
     Report,
 )
-from fairtrial.study.protocols import Feed, Work
+from fairtrial.study.protocols import Executor, Feed, Work
 from fairtrial.study.runner.executors.assignment_source import AssignmentSource
 from fairtrial.study.runner.executors.dispatcher import Dispatcher
 from fairtrial.study.runner.executors.event_limit import LimitedEmitter
@@ -31,7 +31,7 @@ LONGEST_SILENCE_S = 0.05
 
 
 @dataclass(frozen=True)
-class Threads:
+class Threads(Executor):
     """Runs assignments in threads: cheap for many runs that mostly wait.
 
     All threads share `random` and `numpy.random`, so only `task.rng` gives the same numbers every
