@@ -464,7 +464,7 @@ def test_the_starter_study_shows_ties_constraints_and_hypotheses(run, tmp_path):
     assert study.hypotheses[0].minimum_effect_of_interest
 
 
-def test_runs_that_stay_are_counted_as_their_ids_would_tell():
+def test_kept_runs_are_counted_as_by_their_ids():
     def plan(**change):
         fields = {
             "factors": (Factor("x", levels=(1, 2, 3)), Factor("agent", levels=("a", "b"))),

@@ -29,7 +29,7 @@ def project(write, tmp_path):
     return project
 
 
-def test_a_problem_without_mistakes_is_told_how_to_check_more(run, project):
+def test_a_correct_problem_gets_the_command_that_checks_more(run, project):
     project()
     code, out, err = run("check", "problem.yaml")
     assert (code, err) == (0, "")

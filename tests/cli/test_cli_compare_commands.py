@@ -32,7 +32,7 @@ def inside(run, tmp_path):
         (["--shell", "main", "."], "--shell is for a comparison of commands"),
     ],
 )
-def test_what_cannot_be_compared_is_told_in_one_line(inside, run, arguments, expected):
+def test_what_cannot_be_compared_gives_an_error_of_one_line(inside, run, arguments, expected):
     code, _, err = run("compare", *arguments)
     assert code == 2
     assert expected in err
@@ -52,7 +52,7 @@ def test_commands_are_timed_against_the_first_by_time_and_memory(inside, run):
     assert timing["cpu"]["interval"][0] <= timing["cpu"]["ratio"]
 
 
-def test_failures_are_told_and_may_be_ignored(inside, run):
+def test_failures_are_reported_and_may_be_ignored(inside, run):
     lines = ["--command", "sh -c 'exit 3'", "--command", "sh -c 'exit 4'"]
     code, out, _ = run("compare", *lines, "--ignore-failure", "--budget", "0.5")
     assert code == 0

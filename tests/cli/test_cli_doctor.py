@@ -52,7 +52,7 @@ def put_program(folder, name, text):
     return folder
 
 
-def test_what_is_told_fits_what_is_there():
+def test_the_survey_agrees_with_the_machine():
     done = run_doctor("--json")
     told = json.loads(done.stdout)
     found = by_name(told)
@@ -82,7 +82,7 @@ def test_what_is_told_fits_what_is_there():
     assert all(fact["detail"] for fact in told["facts"])
 
 
-def test_a_machine_without_namespaces_has_no_full_sandbox_and_is_told_how_to_get_one():
+def test_a_machine_without_namespaces_has_no_full_sandbox_and_gets_advice():
     forbidding = (sys.executable, "-c", FORBIDDING)
     done = run_doctor("--json", before=forbidding)
     if done.returncode == 77:
@@ -199,7 +199,7 @@ def test_a_lock_that_can_not_be_had_is_reported(tmp_path, monkeypatch):
     assert str(tmp_path / "missing") in fact.detail
 
 
-def test_room_is_looked_for_where_it_will_be_needed(tmp_path, monkeypatch):
+def test_free_space_is_checked_where_it_will_be_needed(tmp_path, monkeypatch):
     deep = tmp_path / "not" / "yet" / "there"
     assert facts.check_free_space("slots", [deep], "SLOTS").detail.endswith(f"GB free in {deep}")
     allowed = os.access
@@ -222,7 +222,9 @@ def test_room_is_looked_for_where_it_will_be_needed(tmp_path, monkeypatch):
         ([], "no"),
     ],
 )
-def test_control_groups_are_told_by_what_they_limit(controllers, status, tmp_path, monkeypatch):
+def test_control_groups_are_described_by_what_they_limit(
+    controllers, status, tmp_path, monkeypatch
+):
     place = GroupParent(2, tmp_path, tmp_path, tuple(controllers))
     found = ((place,) if controllers else (), "" if status == "yes" else "somebody else's")
     monkeypatch.setattr(facts, "find_usable_parents", lambda: found)

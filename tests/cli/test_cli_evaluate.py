@@ -319,7 +319,7 @@ def test_of_a_dump_the_innermost_frames_are_shown():
     assert verdicts._select_lines(frames)[-1] == frames[-1]
 
 
-def test_a_pass_by_tests_alone_is_told_for_what_it_is(show):
+def test_a_pass_by_tests_alone_is_labelled_as_such(show):
     advice = "add a function check to compare results."
     assert advice in " ".join(show(judgement(basis=Basis.TESTS)).split())
     assert "rests on exit status only" in show(judgement(basis=Basis.EXIT_STATUS))
@@ -382,7 +382,7 @@ def test_a_live_table_is_for_terminals_that_nobody_else_draws_on(monkeypatch):
         assert type(judging.make_display([], is_silent=False)) is judging.EvaluationLog
 
 
-def test_a_log_is_told_now_and_then_how_far_it_is(monkeypatch, capsys):
+def test_a_log_gets_progress_lines_now_and_then(monkeypatch, capsys):
     monkeypatch.setattr(judging, "LINES_S", 0.0)
     lines = judging.EvaluationLog(["a", "b"])
     lines.receive(PhaseStarted(Phase.BASE_CHECKS))

@@ -104,7 +104,7 @@ def test_a_comment_is_written_whatever_the_result(gate, top):
         (["--markdown", "none/c.md"], "there is no folder none"),
     ],
 )
-def test_wrong_options_are_told_before_anything_runs(gate, options, message):
+def test_wrong_options_are_reported_before_anything_runs(gate, options, message):
     code, out, err = gate(EQUAL, *options)
     assert code == 2
     assert message in " ".join((out + err).split())

@@ -75,7 +75,7 @@ def test_a_draft_needs_a_dataset_and_replaces_nothing(run, tmp_path):
     assert "different ways to start" in err
 
 
-def test_copies_of_rows_are_told_by_check(run, tmp_path):
+def test_check_reports_duplicate_rows(run, tmp_path):
     (tmp_path / "tasks.csv").write_text(CSV + CSV.splitlines()[1] + "\n")
     (tmp_path / "study.yaml").write_text("study_id: s\ntitle: t\nproblems: tasks.csv\n")
     code, _, err = run("check", "study.yaml")

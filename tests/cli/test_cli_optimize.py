@@ -70,7 +70,7 @@ def tidy(finished):
 
 
 @needs_sandbox
-def test_a_person_is_told_what_happens_and_where_the_winner_is(finished):
+def test_progress_and_the_place_of_the_winner_are_printed(finished):
     desk, (code, out, err) = finished
     assert code == 0
     estimate = "up to 16 candidates; timing them, and the best again, takes 19 min at most"
@@ -165,7 +165,7 @@ def test_one_that_was_killed_before_it_began_continues(desk, output):
 
 
 @needs_sandbox
-def test_a_problem_that_asks_for_something_else_is_looked_at_again(desk):
+def test_a_changed_problem_is_optimized_again(desk):
     """Also if its file lies elsewhere, so that the tree is the same."""
     path = desk.site.folder / "elsewhere.yaml"
     problem = json.loads((desk.site.top / "problem.yaml").read_text())

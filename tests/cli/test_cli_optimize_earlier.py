@@ -67,7 +67,7 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_its_result_is_shown_and_not_looked_for_again(run, place):
+def test_a_finished_result_is_shown_without_another_search(run, place):
     words = ["optimize", "code/problem.yaml", "--lineages", "3", "--output", "out"]
     code, out, err = run(*words, *([] if WORKING else ["--unsandboxed"]))
     assert code == 0, err

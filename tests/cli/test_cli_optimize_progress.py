@@ -287,7 +287,7 @@ def test_lines_of_events_are_cut_to_the_width_of_the_terminal(view):
     assert line.endswith("...")
 
 
-def test_it_is_drawn_when_timing_begins_and_seldom_afterwards(view, monkeypatch):  # bench 5
+def test_it_is_drawn_when_timing_begins_and_seldom_afterwards(view, monkeypatch):
     drawn = []
     monkeypatch.setattr(view.canvas._live, "refresh", lambda: drawn.append(view.timed))
     monkeypatch.setattr(live.time, "monotonic", lambda: 100.0)

@@ -87,7 +87,7 @@ def test_a_run_as_json(run, study, tmp_path):
 
 
 @pytest.mark.parametrize("flag", [[], ["--json"]])
-def test_failed_runs_are_exit_5_unless_they_are_allowed(run, study, flag):  # known trap
+def test_failed_runs_are_exit_5_unless_they_are_allowed(run, study, flag):
     code, out, _ = run("run", study("fail"), *flag)
     assert code == 5
     if flag:
@@ -151,7 +151,7 @@ def test_results_that_are_there_are_exit_3_with_what_to_do(run, study):
     assert stable_tables("out") == before
 
 
-def test_a_changed_study_is_exit_3_with_a_diff_and_can_be_accepted(run, study):  # known trap
+def test_a_changed_study_is_exit_3_with_a_diff_and_can_be_accepted(run, study):
     run("run", study())
     changed = study(factors=[{"name": "x", "levels": [2, 3]}])
     code, _, err = run("run", changed, "--resume")
@@ -279,14 +279,14 @@ def test_all_that_cannot_be_bound_is_one_report(run, study):
     assert "4 mistakes" in err
 
 
-def test_a_misspelt_severity_is_refused(run, study):  # known trap
+def test_a_misspelt_severity_is_refused(run, study):
     rule = {"constraint_id": "c", "expression": "x > 1", "severity": "eror"}
     code, _, err = run("run", study(constraints=[rule]))
     assert code == 2
     assert "severity" in err
 
 
-def test_two_equal_levels_are_refused(run, study):  # known trap
+def test_two_equal_levels_are_refused(run, study):
     code, _, err = run("run", study(factors=[{"name": "x", "levels": [1, 1]}]))
     assert code == 2
     assert "factors[0].levels[1]" in err

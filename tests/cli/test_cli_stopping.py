@@ -51,7 +51,7 @@ def study(write):
     return write(STUDY)
 
 
-def test_run_and_status_tell_of_looks(run, study):
+def test_run_and_status_show_planned_looks(run, study):
     code, out, err = run("run", study, "--no-progress")
     assert code == 0
     lines = [line for line in err.splitlines() if line.startswith("look ")]

@@ -312,7 +312,7 @@ def test_a_range_may_be_compared_with_anything_between(write):
         ("constraints: [{constraint_id: c, expression: x == a}]", 'a text needs quotes: "a"'),
     ],
 )
-def test_what_beginners_write_is_told_how_to_write_it(run, write, line, says):
+def test_common_mistakes_have_a_hint_that_corrects_them(run, write, line, says):
     path = write(f"study_id: s\ntitle: t\nfactors: [{{name: x, levels: [1, 2]}}]\n{line}\n")
     code, _, err = run("check", path)
     assert code == 2
@@ -326,7 +326,7 @@ def test_an_unknown_word_of_few_is_answered_once(run, write):
 
 
 @pytest.mark.parametrize(("mark", "called"), [(";", "semicolons"), ("\t", "tabs")])
-def test_a_matrix_from_a_spreadsheet_is_told_what_separates_columns(run, write, mark, called):
+def test_a_matrix_from_a_spreadsheet_has_a_hint_about_separators(run, write, mark, called):
     text = "study_id: s\ntitle: t\nfactors: [{name: x, levels: [1]}, {name: y, levels: [1]}]\n"
     path = write(text + "design_spec: {kind: custom_matrix, matrix_path: m.csv}\n")
     _, _, err = run("check", path)

@@ -108,7 +108,7 @@ def show(capsys, monkeypatch):
         (None, ""),
     ],
 )
-def test_an_interval_has_the_digits_that_tell_something(found, text):
+def test_an_interval_has_its_significant_digits(found, text):
     assert estimate_text(found) == text
 
 
@@ -215,12 +215,12 @@ def no_colour(monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
 
 
-def test_a_winner_is_to_be_adopted_and_was_measured_again():  # bench 10
+def test_a_winner_is_to_be_adopted_and_was_measured_again():
     text = told(measured(adopt=True, is_confirmed=True))
     assert text == "adopt: faster, 1.42x [1.38, 1.46], measured again in fresh sessions"
 
 
-def test_vetoes_say_why_not():  # bench 4, 9
+def test_vetoes_say_why_not():
     text = told(measured(vetoes=("cli got slower: 0.95x", "cli: it takes 1.50 times to start")))
     assert text.startswith("don't adopt: faster, 1.42x [1.38, 1.46], but: cli got slower: 0.95x; ")
     assert text.endswith("to start")
@@ -244,11 +244,11 @@ def test_vetoes_say_why_not():  # bench 4, 9
         ),
     ],
 )
-def test_what_is_not_adopted_is_worded_with_its_interval(verdict, found, text):  # bench 8
+def test_what_is_not_adopted_is_worded_with_its_interval(verdict, found, text):
     assert told(measured(verdict, estimate(*found))) == f"don't adopt: {text}"
 
 
-def test_nothing_is_ever_called_no_difference(show):  # bench 8
+def test_nothing_is_ever_called_no_difference(show):
     for verdict in (FASTER, SLOWER, EQUIVALENT, INCONCLUSIVE):
         for found in (estimate(1.0, 0.99, 1.01), False):
             assert "no difference" not in show(judged(measurement=measured(verdict, found)))
@@ -276,7 +276,7 @@ def test_too_few_sessions_say_how_long_enough_would_take():
     assert "0 sessions, and an interval takes 6" in told(none)
 
 
-def test_one_that_lost_a_race_is_not_told_to_take_more_time():  # bench 10
+def test_one_that_lost_a_race_gets_no_advice_to_raise_the_budget():
     note = "out of the race after 6 sessions: beaten (deque.diff)"
     lost = measured(INCONCLUSIVE, estimate(1.0, 0.96, 1.04), notes=(note,), is_eliminated=True)
     text = told(lost)
@@ -284,7 +284,7 @@ def test_one_that_lost_a_race_is_not_told_to_take_more_time():  # bench 10
     assert f"note: {note}" in text
 
 
-def test_several_benchmarks_have_a_line_each(monkeypatch):  # bench 9
+def test_several_benchmarks_have_a_line_each(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     several = (timing(), timing("cli" * 30, SLOWER, estimate(0.95, 0.93, 0.98)))
     several += (Timing("new", INCONCLUSIVE, None),)
@@ -323,7 +323,7 @@ def test_a_comparison_without_times_says_who_was_rejected(capsys):
         (2.0, "by CPU time it is 2.00x, by the clock on the wall 1.42x: waiting, or other"),
     ],
 )
-def test_cpu_time_is_told_where_it_tells_another_story(cpu, text):  # bench 3
+def test_cpu_time_is_shown_where_it_disagrees_with_wall_time(cpu, text):
     found = told(measured(timings=(timing(cpu_ratio=cpu),)))
     assert ("by CPU time" in found) == (text is not None)
     assert text is None or text in found
@@ -344,7 +344,7 @@ def test_what_vetoes_and_notes_have_said_is_not_said_again():
     assert "not being timed" not in text
 
 
-def test_memory_is_told_where_it_grew_or_shrank():  # bench 9
+def test_memory_is_shown_where_it_grew_or_shrank():
     def text(base, candidate):
         return told(measured(timings=(timing(peak_rss_mb=Pair(base, candidate)),)))
 
@@ -395,7 +395,7 @@ def test_the_end_says_whom_to_adopt_how_sure_and_how_long_the_host_was_idle(show
     assert "adopt" not in show(judged())
 
 
-def test_one_that_was_timed_after_tests_alone_is_told_for_what_it_is(show):
+def test_one_that_was_timed_after_tests_alone_is_labelled_as_such(show):
     first = judged("first", measured())
     weak = judged("weak", measured(), basis=Basis.TESTS)
     assert "A pass that rests on tests only" in show(first, weak)
@@ -472,7 +472,7 @@ def drawn(table, monkeypatch):
     return clock, times
 
 
-def test_while_timing_the_table_is_drawn_once_a_second_at_most(table, drawn):  # bench 5
+def test_while_timing_the_table_is_drawn_once_a_second_at_most(table, drawn):
     clock, times = drawn
     for step in range(40):  # a look every 0.1 s
         clock.now = 100 + step / 10

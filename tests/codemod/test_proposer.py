@@ -260,7 +260,7 @@ def test_nothing_to_do_is_a_refusal():
     assert ask(files={"a.py": "x = 1\n"}).refusal == "no transformation applies to these files"
 
 
-def test_files_that_can_not_be_parsed_are_skipped_and_told():
+def test_files_that_can_not_be_parsed_are_skipped_and_reported():
     files = {**FILES, "src/broken.py": "def f(:\n"}
     note = "src/broken.py is left alone: it can't be parsed"
     reply = ask(files=files)

@@ -191,7 +191,7 @@ def test_a_recipe_round_trips_as_plain_data(recipe: str) -> None:
     assert Study.from_dict(study.to_dict()) == study
 
 
-def test_recipes_tell_their_studies_apart() -> None:
+def test_studies_of_recipes_differ_in_ids_and_texts() -> None:
     studies = [make(recipe) for recipe in ALL]
     for field in ("study_id", "title", "description", "rationale"):
         assert len({getattr(study, field) for study in studies}) == len(ALL)

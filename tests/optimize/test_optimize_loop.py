@@ -601,10 +601,10 @@ def test_an_answer_that_nobody_counted_takes_as_many_tokens_as_one_was_expected_
 
 @settings(max_examples=150)
 @given(RULES, WORLDS, ORDERS, st.integers(0, 900), st.floats(0, 5))
-def test_a_ceiling_holds_if_no_answer_takes_more_than_was_told(
+def test_a_ceiling_holds_if_no_answer_exceeds_its_estimate(
     rules: LoopRules, world: World, order: random.Random, max_tokens: int, max_cost_usd: float
 ) -> None:
-    """Known trap: N lines that look at the budget at once overshoot it N-fold."""
+    """N lines that look at the budget at once overshoot it N-fold."""
     rules = replace(rules, max_tokens=max_tokens, max_cost_usd=max_cost_usd)
     rules = replace(rules, reply_tokens=MOST_TOKENS, reply_cost_usd=MOST_USD)
     play = Play(OptimizeLoop(rules), world, order, 8).to_the_end()

@@ -159,7 +159,7 @@ def test_a_problem_that_is_none_of_code_is_found_as_well(run, place):
     assert "study.yaml:6: agents.opt.options: an optimizer needs a code problem, and words" in err
 
 
-def test_each_level_of_a_factor_is_looked_at(run, place):
+def test_each_level_of_a_factor_is_checked(run, place):
     write(place, "patches", {"folder": "bare"})
     levels = "{name: agents.opt.options.proposer_options.folder, levels: [full, bare, gone]}"
     study = place / "study.yaml"
@@ -183,7 +183,7 @@ def test_what_the_command_line_sets_has_no_line_in_the_file(run, place):
     assert err.startswith("error: agents.opt.options.colour: unknown key")
 
 
-def test_an_optimizer_that_python_made_is_looked_at_as_well(place):
+def test_an_optimizer_made_in_python_is_checked_as_well(place):
     made = Optimizer("patches", {"folder": "bare"})
     problem = load_problem(place / "code/problem.yaml")
     study = Study("s", "t", agent_specs=("opt",), problem_ids=("total",))

@@ -157,7 +157,7 @@ def test_replies_for_another_base_are_not_used():
     assert list(again.replies) == ["initial/line 0/0/0"]
 
 
-def test_candidates_are_not_read_while_something_is_timed(problem, tmp_path):  # arena 15
+def test_candidates_are_not_read_while_something_is_timed(problem, tmp_path):
     settings = ArenaSettings(unsandboxed=True, warm=False, lock_folder=tmp_path)
     right = Candidate("half", files={"src/mod.py": FileState(HALF.encode())})
     wrong = Candidate("wrong", diff=b"no diff at all")

@@ -342,7 +342,7 @@ def test_a_candidate_that_was_timed(monkeypatch):
     assert rows[0]["notes_json"] == notes
 
 
-def test_a_lab_that_broke_is_not_the_agents_failure(monkeypatch):
+def test_a_lab_error_is_not_the_agents_failure(monkeypatch):
     rejection = Rejection(Reason.EVALUATOR, "no room")
     judgement = Judgement("answer", "d", Verdict.INCONCLUSIVE, rejection=rejection)
     with pytest.raises(LabError, match="no room"):

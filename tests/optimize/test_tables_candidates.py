@@ -246,7 +246,7 @@ def test_a_table_that_is_gone_is_missed(tmp_path):
     assert validate_artifacts(tmp_path) == ["candidates.csv: is missing"]
 
 
-def test_a_file_of_somebody_elses_is_refused_only_if_it_is_in_the_way(tmp_path):
+def test_a_file_of_another_user_is_refused_only_if_it_is_in_the_way(tmp_path):
     (tmp_path / "candidates.csv").write_text("mine")
     run(study_of(tmp_path))
     assert (tmp_path / "candidates.csv").read_text() == "mine"

@@ -655,7 +655,7 @@ def test_files_in_use_stay_young_enough_not_to_be_cleaned_away(tmp_path):
 # -- whom we wait for --
 
 
-def test_somebody_else_who_times_is_known_by_process_and_we_ourselves_are_not(tmp_path):
+def test_another_process_that_times_is_named_and_this_one_is_not(tmp_path):
     lock = HostLock(tmp_path)
     assert lock.find_timing_process() is None
     with holding(tmp_path, "shared"):

@@ -230,7 +230,7 @@ def test_in_plain_a_command_that_stops_our_init_is_outwaited(tmp_path, monkeypat
 
 
 @pytest.mark.parametrize("timeout_s", [0.001, 1000.0])
-def test_an_init_that_never_comes_to_look_is_outwaited_and_has_time_to_tell(
+def test_an_init_that_does_not_poll_is_waited_for_until_it_reports(
     tmp_path, monkeypatch, timeout_s
 ):
     """On an overloaded machine; a command that had its time counts as timed out then."""
@@ -448,7 +448,7 @@ def test_more_cpu_time_than_there_is_time_is_too_much(monkeypatch):
     assert report["wall_s"] < 100
 
 
-def test_a_wait_for_a_core_counts_whole_and_once_whenever_the_kernel_tells_of_it(monkeypatch):
+def test_a_wait_for_a_core_counts_once_whenever_the_kernel_reports_it(monkeypatch):
     """The kernel reports a wait when it is over, perhaps many checks later."""
     clock, told = SimpleNamespace(now=0.0), {}
     monkeypatch.setattr(processes, "time", SimpleNamespace(monotonic=lambda: clock.now))
@@ -496,7 +496,7 @@ def test_where_the_kernel_lists_no_children_parents_are_asked(tmp_path):
         shell.wait()
 
 
-def test_the_systems_own_list_tells_the_same_where_there_is_no_proc():
+def test_the_list_of_ps_gives_the_same_without_proc():
     """As on macOS: a process group, and its descendants."""
     before = set(processes.list_descendants(0))
     shell = subprocess.Popen(["sh", "-c", "sleep 100 & sleep 100; :"], start_new_session=True)
@@ -524,7 +524,7 @@ def test_times_of_the_systems_list_are_read(text, seconds):
     assert process_list._parse_seconds(text) == seconds
 
 
-def test_run_command_is_plain_unless_told(tmp_path):
+def test_run_command_uses_the_plain_sandbox_by_default(tmp_path):
     command = Command(("/bin/sh", "-c", "echo $HOME"), tmp_path, {"PATH": os.defpath})
     plain = anyio.run(run_command, command)
     assert plain.stdout.text.startswith("/")

@@ -129,7 +129,7 @@ def test_clocks(put, tmp_path, source, status):
     [(0.2, 2, "yes"), (1.0, 2, "yes"), (1.5, 2, "partly"), (3.0, 2, "no"), (0.4, 1, "yes"),
      (0.9, 1, "partly"), (3.0, 8, "yes")],
 )  # fmt: skip
-def test_load_is_told_against_cores(cores, monkeypatch, load, usable, status):
+def test_load_is_reported_relative_to_cores(cores, monkeypatch, load, usable, status):
     cores(*range(usable))
     monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
     fact = timing_conditions.check_load()
@@ -150,6 +150,6 @@ def test_stolen_time_is_a_share_of_the_busy_time(put, steal, status, share):
 
 
 @pytest.mark.parametrize("text", ["", "cpu  700 100 150 9000\n", "intr 1 2 3 4 5 6 7 8 9 10\n"])
-def test_a_kernel_that_does_not_tell_stolen_time(put, tmp_path, text):
+def test_a_kernel_that_does_not_report_steal_time(put, tmp_path, text):
     assert timing_conditions.check_steal(put("stat", text)).detail.startswith("unknown")
     assert timing_conditions.check_steal(tmp_path / "none").detail.startswith("unknown")

@@ -18,7 +18,7 @@ def run(*command, **more):
     return anyio.run(lambda: run_trusted(command, **more))
 
 
-def test_it_tells_what_a_program_says_and_how_it_ended():
+def test_output_and_end_of_a_program_are_returned():
     code = "import sys; print(sys.stdin.read()); print('no', file=sys.stderr); sys.exit(3)"
     done = run(sys.executable, "-c", code, stdin=b"given")
     assert (done.returncode, done.stdout, done.stderr) == (3, b"given\n", b"no\n")

@@ -433,7 +433,7 @@ def below(pid):
             yield from below(child)
 
 
-def test_a_command_that_somebody_else_ends_is_not_the_commands_fault(start, slot):
+def test_a_command_that_another_process_ends_is_not_at_fault(start, slot):
     server = start()
     (slot / "program.py").write_text("open('begun', 'w').close(); import time; time.sleep(60)")
 

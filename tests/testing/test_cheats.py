@@ -219,7 +219,7 @@ def probe_message(numbers):
     return f"Traceback ...\nRuntimeError: {caught.value}"
 
 
-def test_a_probe_tells_types_lengths_and_answers():
+def test_a_probe_reports_types_lengths_and_answers():
     judgement = rejected(probe_message([1, 2]), probe_message([3]))
     facts = read_probe(judgement, TargetFacts())
     assert facts.kinds == {Kind.FUNCTION, Kind.LIST, Kind.FLOATS}
@@ -228,7 +228,7 @@ def test_a_probe_tells_types_lengths_and_answers():
     assert read_probe(rejected(probe_message([1]), probe_message([1])), facts).has_constant_inputs
 
 
-def test_a_probe_that_tells_nothing_changes_nothing():
+def test_a_probe_without_findings_changes_nothing():
     assert read_probe(rejected("it crashed"), KNOWN) is KNOWN
 
 

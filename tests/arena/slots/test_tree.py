@@ -221,7 +221,7 @@ def test_old_entries_are_not_doubted(tmp_path, base, monkeypatch):
     assert slot.restore() == []
 
 
-def test_where_times_tell_nothing_contents_are_compared(tmp_path, base, monkeypatch):
+def test_contents_are_compared_if_change_times_are_useless(tmp_path, base, monkeypatch):
     """A file system on which writes through mapped memory leave no trace."""
     exact = tree.sign
     monkeypatch.setattr(tree, "sign", lambda entry: (*exact(entry)[:3], 0, 0))
@@ -414,7 +414,7 @@ def test_an_original_that_was_changed_is_noticed(slot, base):
 # --- what is kept ------------------------------------------------------------------------------
 
 
-def test_what_a_build_made_is_kept_put_back_and_told_if_changed(slot, base):
+def test_build_output_is_kept_restored_and_reported_if_changed(slot, base):
     write_files(slot.folder, {"build/lib.so": "binary", "b/gen.py": "generated"})
     (slot.folder / "build/alias").symlink_to("lib.so")
     slot.keep()
@@ -484,7 +484,7 @@ def test_one_that_can_not_be_removed_does_not_stop_the_rest(tmp_path, monkeypatc
     assert [entry.name for entry in tmp_path.iterdir()] == ["b"]
 
 
-def test_a_folder_in_which_somebody_still_writes_is_tried_again(tmp_path, monkeypatch):
+def test_a_folder_that_another_process_still_writes_to_is_tried_again(tmp_path, monkeypatch):
     write_files(tmp_path, {"a/x": ""})
     remove_for_real, late = os.rmdir, ["one", "two"]
 

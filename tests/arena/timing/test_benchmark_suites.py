@@ -79,14 +79,14 @@ def test_tests_with_a_benchmark_fixture_are_read_without_the_plug_in(top):
     assert names == ["test_param[5]", "test_param[50]", "test_pedantic"]
 
 
-def test_what_is_no_suite_is_told(top):
+def test_a_file_that_is_no_suite_is_an_error(top):
     with pytest.raises(StudyError, match="has no benchmark that can be read"):
         list_titles(top, "work.py")
     with pytest.raises(StudyError, match=r"there is no benchmarks/nope\.py"):
         list_titles(top, "benchmarks/nope.py")
 
 
-def test_suites_are_told_from_other_files(top, monkeypatch):
+def test_suites_are_distinguished_from_other_files(top, monkeypatch):
     monkeypatch.chdir(top)
     assert suites.is_suite("benchmarks")
     assert suites.is_suite("tests/test_bench.py::test_param")

@@ -240,7 +240,7 @@ def test_a_race_without_candidates_has_no_results():
 
 @pytest.mark.parametrize("number", [0, 3, 7])
 @pytest.mark.parametrize("deed", [CRASH, LabError("the base failed")])
-def test_one_that_fails_costs_no_other(number, deed):  # arena 17
+def test_one_that_fails_costs_no_other(number, deed):
     timer = SimTimer(FIELD, spread=0.08, deeds={("good", number): deed})
     results = hold_race(timer)
     if ("good", number) in {(name, first + done) for name, _, first, _, done in timer.log}:

@@ -180,7 +180,7 @@ def test_every_call_has_an_input_of_its_own_the_same_for_both(seeing):
     assert len(inputs) == len(set(inputs)) == 3 * (1 + 2 * 3)
 
 
-def test_nothing_tells_a_worker_which_it_is_or_what_comes_next(seeing):
+def test_a_worker_can_not_see_its_side_or_what_comes_next(seeing):
     site, sessions, _ = seeing
     said = b"".join(payload for log in sessions for _, _, payload, _ in log)
     assert site.bench.secret.encode() not in said
@@ -334,7 +334,7 @@ def each(top, tmp_path_factory):
     ]
     for _ in range(3):  # on a busy machine the clock may not tell
         found = evaluate(few_problem(top), given, tmp_path_factory.mktemp("lock"), timing="each")
-        assert fingerprint(top) == before  # arena 1
+        assert fingerprint(top) == before
         verdicts = [measurement.verdict for measurement in found[0].measurements.values()]
         if Verdict.INCONCLUSIVE not in verdicts:
             break

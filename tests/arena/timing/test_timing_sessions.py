@@ -156,7 +156,7 @@ def test_warm_up_and_first_round_do_not_count():
     assert session_ratio(turns.samples) == pytest.approx(math.log(1 / 4))
 
 
-def test_what_asking_takes_is_taken_off_as_empty_turns_show_it():
+def test_the_cost_of_asking_is_subtracted_as_measured_by_empty_turns():
     _, channels = make_pair({"reply_s": 0.002}, reply_s=0.002, call_s=0.5e-3)
     turns = take(channels)
     assert [sample.wall_s for sample in turns.samples[:EMPTY_TURNS]] == [0.002] * EMPTY_TURNS

@@ -215,7 +215,7 @@ def test_a_candidate_that_fails_in_a_whole_process_is_rejected():
     assert time_one(timer) == wrong
 
 
-def test_an_error_of_the_arena_is_told_with_the_sessions_before():
+def test_an_error_of_the_arena_is_reported_with_earlier_sessions():
     timer = SimTotalTimer({"a": 1.5}, spread=0.001, problem=LabError("the base failed"))
     found = time_one(timer)
     assert found.reason == Reason.EVALUATOR

@@ -165,7 +165,7 @@ class Tagged(str):
         (Mine(a=1), {"$": "object", "base": {"a": 1}, "state": {}}),
     ],
 )
-def test_classes_that_somebody_wrote_keep_their_name(value, expected):
+def test_user_defined_classes_keep_their_name(value, expected):
     told = encode(value)
     assert told.pop("type") == f"{__name__}.{type(value).__name__}"
     assert told == expected

@@ -249,7 +249,7 @@ def test_an_object_that_imitates_the_expected_one_differs_from_it(names):
     assert differ(RIGHT, imitate(fill, **names))
 
 
-def test_a_property_in_place_of_an_attribute_is_told():
+def test_a_property_in_place_of_an_attribute_is_reported():
     kind = type("Plain", (), {"price": property(lambda self: 2.5)})
     made = kind()
     vars(made)["price"] = 2.5

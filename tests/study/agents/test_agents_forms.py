@@ -54,7 +54,7 @@ def mistake_of(agent, options=None):
 # -- Task agents --
 
 
-def test_def_agent_task_gets_the_task_and_is_not_mistaken_for_a_factory():  # known trap
+def test_def_agent_task_gets_the_task_and_is_not_mistaken_for_a_factory():
     def agent(task):
         return task
 
@@ -298,7 +298,7 @@ def test_a_factory_that_gives_no_agent_fails_the_run():
 # -- never twice --
 
 
-def test_an_agents_own_typeerror_is_its_failure_and_it_is_called_once():  # known trap
+def test_an_agents_own_typeerror_is_its_failure_and_it_is_called_once():
     calls = []
 
     def agent(packet, number):

@@ -129,7 +129,7 @@ def test_agent_result_gives_a_plain_mapping_with_five_keys():
         ),
     ],
 )
-def test_a_result_that_says_success_false_is_not_a_success(raw, output, error):  # known trap
+def test_a_result_that_says_success_false_is_not_a_success(raw, output, error):
     read = read_output(raw)
     assert (read.success, read.output, read.error) == (False, output, error)
     ran = run(lambda task: raw)

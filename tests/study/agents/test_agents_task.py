@@ -12,7 +12,7 @@ from fairtrial.study import Task
 from fairtrial.study.executors import unpack
 
 
-def test_a_task_tells_what_the_run_is_about():
+def test_a_task_describes_the_run():
     task = Task(PACKET, CONDITION, assignment().spec)
     assert task.problem is PACKET
     assert task.condition is CONDITION
@@ -89,7 +89,7 @@ def test_a_relative_output_directory_gives_an_absolute_folder(tmp_path, monkeypa
 # -- events --
 
 
-def test_events_tell_what_happened_when_and_who_did_it():
+def test_events_have_type_time_and_actor():
     def agent(task):
         task.emit("step", "first", depth=1)
         task.emit("tool_call", "second", actor_id="critic", tool_name="grep", level="tool-call")

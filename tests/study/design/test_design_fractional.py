@@ -519,7 +519,7 @@ def test_levels_may_be_lists_and_mappings():
     assert [c.factor_assignments["a"] for c in shuffled] == [[1, 2]] * 2 + [{"k": [3]}] * 2
 
 
-def test_ties_tell_one_from_true():
+def test_ties_distinguish_one_from_true():
     levels = [{"name": "number", "value": 1}, {"name": "truth", "value": True}]
     factors = [
         {"name": "a", "levels": levels},

@@ -166,7 +166,7 @@ def test_a_square_of_one_is_no_square() -> None:
     ]
 
 
-def test_two_factors_without_options_are_told_what_is_missing() -> None:
+def test_two_factors_without_options_give_an_error_about_what_is_missing() -> None:
     result = messages(make_study(factor("a", 2), factor("b", 2)))
     assert len(result) == 3
     assert all(

@@ -325,7 +325,7 @@ def test_too_many_rows_are_refused_before_they_are_made():
     assert len(generate_doe(**few, max_conditions=3)["design"]) == 3
 
 
-def test_replicates_of_repeated_measures_are_balanced_as_told():
+def test_replicates_of_repeated_measures_are_balanced_as_stated():
     treatments = ["a", "b", "c", "d"]
     made = generate_doe(kind="repeated_measures", factors={"t": treatments}, replicates=4)
     row = [row["t"] for row in made["design"]]

@@ -329,7 +329,7 @@ def test_later_verdicts_take_the_place_of_the_first(begun):
     assert result.metrics == {"score": 0.0, "primary_outcome": 3}
 
 
-def test_turns_with_a_status_are_those_in_the_plan(tmp_path, monkeypatch):
+def test_execution_indexes_with_a_status_are_those_in_the_plan(tmp_path, monkeypatch):
     monkeypatch.setattr(reading, "INDEX_BATCH", 2)
     ledger, plan, order = begin(tmp_path)
     for execution_index in range(6):
@@ -470,7 +470,7 @@ def test_the_log_is_folded_back_as_it_grows_and_gone_after_a_clean_end(tmp_path)
     assert not log.exists()
 
 
-def test_a_clean_end_leaves_nothing_in_the_log_even_while_somebody_reads(tmp_path):
+def test_a_clean_end_empties_the_log_even_with_a_reader(tmp_path):
     ledger, plan, order = begin(tmp_path)
     add(ledger, plan, order, 0)
     ledger.commit()

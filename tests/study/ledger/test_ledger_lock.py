@@ -68,7 +68,7 @@ def owner(tmp_path):
     owner.kill()
 
 
-def test_a_second_process_is_refused_and_told_who_has_it(tmp_path, owner):  # a known trap
+def test_a_second_process_is_refused_with_the_name_of_the_owner(tmp_path, owner):  # a known trap
     with pytest.raises(LedgerError) as caught, OwnerLock(tmp_path):
         pass
     message = str(caught.value)
@@ -172,7 +172,7 @@ def test_who_asks_on_a_platform_without_a_way_to_ask_is_no_obstacle(tmp_path, ow
     assert owner_of(tmp_path) is None
 
 
-def test_a_lock_that_somebody_held_only_for_a_moment_is_tried_again(tmp_path, monkeypatch):
+def test_a_lock_that_was_held_for_a_moment_is_tried_again(tmp_path, monkeypatch):
     tries = []
     lockf = lock.fcntl.lockf
 

@@ -37,7 +37,7 @@ def identities(plan, order):
 
 
 @given(plans, plans)
-def test_every_run_keeps_its_turn_or_is_gone(old, new):
+def test_every_run_keeps_its_execution_index_or_is_gone(old, new):
     before = identities(old, old.order())
     carried = map_order(old, old.order(), new)
     after = identities(new, carried)
@@ -58,7 +58,7 @@ def test_a_plan_that_has_not_changed_keeps_its_order(plan):
 
 
 @given(plans, plans, plans)
-def test_runs_with_results_come_back_to_their_turns(first, second, third):
+def test_runs_with_results_get_their_execution_indexes_back(first, second, third):
     results = [
         (execution_index, *identity(first, plan_index))
         for execution_index, plan_index in enumerate(first.order())
@@ -88,7 +88,7 @@ GROWTHS = {
 
 
 @pytest.mark.parametrize(("before", "after"), GROWTHS.values(), ids=GROWTHS)
-def test_a_plan_that_grows_keeps_all_turns(before, after):
+def test_a_plan_that_grows_keeps_all_execution_indexes(before, after):
     old, new = make_plan(**before), make_plan(**after)
     carried = map_order(old, old.order(), new)
     assert identities(new, carried)[: len(old)] == identities(old, old.order())
@@ -127,7 +127,7 @@ def test_a_level_that_leaves_and_comes_back_has_its_results_again(tmp_path):
     ledger.close()
 
 
-def test_a_run_that_came_back_under_a_new_turn_is_not_in_the_plan_twice():
+def test_a_run_with_a_new_execution_index_is_not_in_the_plan_twice():
     plan = make_plan(levels=1, replicates=1)
     run_id, seed = identity(plan, 0)
     carried = map_order(plan, [REMOVED, 0, REMOVED], plan, [(0, run_id, seed), (2, run_id, seed)])

@@ -347,7 +347,7 @@ def test_legacy_keys_that_contradict_the_study_are_mistakes(change, says):
     assert says in str(caught.value)
 
 
-def test_a_run_that_we_broke_is_told_from_one_that_failed():
+def test_a_broken_run_is_distinguished_from_a_failed_one():
     assert {status.value for status in RunStatus} == {
         "pending",
         "running",

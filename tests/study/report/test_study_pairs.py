@@ -153,7 +153,7 @@ def test_the_same_folder_twice_and_condition_runners_are_refused(tmp_path):
         compare_studies(tmp_path / "a", tmp_path / "c")
 
 
-def test_folders_of_one_name_are_told_apart(tmp_path):
+def test_folders_of_one_name_are_distinguished(tmp_path):
     comparison = compare_studies(made(tmp_path / "old" / "x"), made(tmp_path / "new" / "x"))
     assert comparison.labels == ("old/x", "new/x")
 

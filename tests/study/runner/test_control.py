@@ -140,7 +140,7 @@ def test_a_remark_stands_at_the_end_while_there_is_one():
     assert stream.getvalue().splitlines() == ["0/3 runs, waiting"] * 2 + ["0/3 runs"]
 
 
-def test_that_the_machine_is_taken_is_looked_for_once_a_second(monkeypatch):
+def test_the_host_lock_is_checked_once_a_second(monkeypatch):
     clock, holders = Clock(), [7, None]
     monkeypatch.setattr(HostLock, "find_timing_process", lambda self, own_pid: holders.pop(0))
     elsewhere = HostBusy(clock=clock)
@@ -292,7 +292,7 @@ def test_rates_and_times_are_spelt_for_people():
     ]
 
 
-def test_a_closed_terminal_that_somebody_ignores_stays_ignored():
+def test_an_ignored_hangup_signal_stays_ignored():
     """`nohup fairtrial run ...` goes on when the terminal is closed."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:

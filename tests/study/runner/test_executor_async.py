@@ -185,7 +185,7 @@ def test_broken_runs_are_retried_and_journals_are_kept(tmp_path):
     assert {row["attempt"] for row in read_table(tmp_path, "runs.csv")} == {"2"}
 
 
-def test_it_takes_many_runs_at_once_unless_told_otherwise(tmp_path):
+def test_it_takes_many_runs_at_once_by_default(tmp_path):
     most, now = 0, 0
 
     async def agent(task):

@@ -111,7 +111,7 @@ def test_other_threads_print_where_they_would(capsys):
     assert capsys.readouterr().out == "theirs\n"
 
 
-def test_a_stream_that_somebody_else_put_in_place_stays(monkeypatch):
+def test_a_stream_that_was_replaced_meanwhile_stays(monkeypatch):
     monkeypatch.setattr(sys, "stdout", sys.stdout)
     mine = io.StringIO()
     for report in execute(Threads(), ListFeed([assign(0)]), 1):

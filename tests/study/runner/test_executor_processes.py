@@ -291,7 +291,7 @@ def fork_and_live_on(emit):
     os._exit(7)
 
 
-def test_a_death_is_seen_though_somebody_holds_the_pipes():
+def test_a_death_is_seen_though_another_process_holds_the_pipes():
     feed = ListFeed([assign(0, "call"), assign(1)])
     finished, orphan = {}, None
     try:

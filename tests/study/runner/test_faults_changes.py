@@ -129,7 +129,7 @@ def claims_written(stage):
     return json.loads((stage.output / "manifest.json").read_text("utf-8"))["claims"]
 
 
-def test_claims_that_are_changed_by_command_are_told_by_every_later_one(stage):
+def test_claims_that_are_changed_by_command_are_shown_by_later_commands(stage):
     claim = NO_CHANGES["hypotheses"]["hypotheses"][0]
     plan = {"analysis_plan_id": "p", "hypothesis_ids": ["h"], "tests": ["anova"]}
     outcomes = NO_CHANGES["hypotheses"]["outcomes"]

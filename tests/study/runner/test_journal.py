@@ -111,7 +111,7 @@ def test_nothing_is_kept_after_the_end_of_the_run():
         journal.append("reply", {})
 
 
-def test_an_executor_without_notes_is_told_so_and_the_run_is_broken():
+def test_a_journal_entry_without_a_note_function_breaks_the_run():
     outcome = work_for(lambda task: task.journal.append("a", {})).attempt(assignment(), len)
     assert outcome.failure_kind == "broken"
     assert "can't keep a journal" in unpack(outcome.body)["error_info"]

@@ -123,7 +123,7 @@ def finish(process):
     return err
 
 
-def test_a_missing_ray_is_told_before_anything_runs(run, study, monkeypatch):
+def test_a_missing_ray_is_reported_before_anything_runs(run, study, monkeypatch):
     monkeypatch.setattr(ray_executor, "is_ray_installed", lambda: False)
     code, _, err = run("run", study, "--executor", "ray", "--dry-run")
     assert code == 2
@@ -145,7 +145,7 @@ def test_options_of_a_cluster_are_for_ray_only(run, study, option):
     assert f"{option.partition('=')[0]} goes with --executor ray" in err
 
 
-def test_what_is_wrong_with_the_files_for_nodes_is_told_before_anything_runs(run, study, tmp_path):
+def test_mistakes_in_the_files_for_nodes_are_reported_before_anything_runs(run, study, tmp_path):
     (tmp_path / "huge.bin").write_bytes(b"")
     os.truncate(tmp_path / "huge.bin", 600_000_000)
     given = ("--address", "nowhere:1", "--requirements", tmp_path / "none.txt", "--dry-run")

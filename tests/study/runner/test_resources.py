@@ -94,7 +94,7 @@ def test_an_environment_variable_that_is_not_set_is_an_error_before_anything_run
     assert "NO_SUCH_KEY is not set" in error
 
 
-def test_agents_that_the_study_does_not_use_are_not_looked_at():
+def test_agents_that_the_study_does_not_use_are_not_checked():
     assert find_needs(replace(make_study({"gpus": 99}), agent_specs=("big",))).demands == ()
 
 

@@ -217,7 +217,7 @@ async def async_agent(task, who="function"):
         (lambda task: async_agent(task, "lambda"), "lambda"),
     ],
 )
-def test_async_def_is_awaited_not_recorded_as_a_coroutine(agent, who):  # known trap
+def test_async_def_is_awaited_not_recorded_as_a_coroutine(agent, who):
     ran = run(agent)
     assert ran.outcome.status == "success"
     assert ran.body["outputs"] == {"who": who}
@@ -321,7 +321,7 @@ def test_an_async_agents_failure_leaves_the_loop_usable(raised, status):
 # -- nothing heavy in the first run --
 
 
-def test_the_first_runs_latency_has_no_import_in_it():  # known trap
+def test_the_first_runs_latency_has_no_import_in_it():
     code = """
 import sys
 sys.path.insert(0, sys.argv[1])

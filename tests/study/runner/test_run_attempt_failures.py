@@ -123,7 +123,7 @@ def test_an_evaluators_failure_keeps_the_output_and_says_whose_it_was():
     assert ran.body["evaluations"] == []
 
 
-def test_an_evaluator_may_say_that_the_lab_broke():
+def test_an_evaluator_may_report_a_broken_run():
     ran = run(lambda task: {}, {"evaluator": raising(Broken("no network"))})
     assert (ran.outcome.status, ran.outcome.failure_kind) == ("broken", "broken")
 

@@ -214,7 +214,7 @@ def test_fail_fast_starts_nothing_after_the_first_failure(tmp_path, error):
 
 
 @pytest.mark.parametrize("executor", ["processes", "threads"])
-def test_fail_fast_cancels_what_runs_and_leaves_it_pending(tmp_path, executor):  # known trap
+def test_fail_fast_cancels_what_runs_and_leaves_it_pending(tmp_path, executor):
     others = tmp_path / "others"
     others.mkdir()
     over = threading.Event()

@@ -86,7 +86,7 @@ def test_a_failed_run_counts_the_costs_in_its_journal(tmp_path, executor):
     assert (len(results), results.stopped, spent(results)) == (3, "budget", (0.75, 330))
 
 
-def test_one_that_fails_knowingly_need_not_tell_and_may_tell_more(tmp_path):
+def test_a_failed_output_may_leave_out_its_cost_or_add_to_it(tmp_path):
     def agent(task):
         pay(task)
         metrics = {"cost_usd": 1.0} if task.factors["x"] else {}
@@ -160,7 +160,7 @@ def test_a_worker_that_dies_has_paid(tmp_path, number, how):
     assert spending_columns(tmp_path) == [(how, "0.5", "200", "20")] * 2
 
 
-def test_a_worker_that_dies_later_tells_of_what_was_paid_before(tmp_path):
+def test_what_a_worker_paid_before_it_died_is_counted(tmp_path):
     def agent(task):
         if not task.journal.entries():
             pay(task)

@@ -85,7 +85,7 @@ PIECES = st.lists(
 @settings(max_examples=4)
 @given(PIECES)
 @example([(5, "serial", 1), (9, "processes", 2), (14, "processes", 3), (1, "serial", 2)])
-def test_a_study_run_in_pieces_gives_the_same_tables(undisturbed, pieces):  # known trap
+def test_a_study_run_in_pieces_gives_the_same_tables(undisturbed, pieces):
     with tempfile.TemporaryDirectory() as folder:
         study = drawing_study(Path(folder))
         for limit, executor, slots in pieces:

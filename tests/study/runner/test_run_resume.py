@@ -42,7 +42,7 @@ class Witness:
 # -- what is done is skipped --
 
 
-def test_a_study_that_was_moved_is_looked_for_where_it_is_now(tmp_path):
+def test_a_moved_study_is_resumed_where_it_is_now(tmp_path):
     study = make_study(tmp_path / "out")
     for place in ("here", "there"):
         object.__setattr__(study, "folder", tmp_path / place)
@@ -94,7 +94,7 @@ def test_an_expression_that_makes_no_sense_is_refused_before_anything_is_made(tm
     assert not (tmp_path / "out").exists()
 
 
-def test_values_keep_their_types_through_a_resume(tmp_path):  # known trap
+def test_values_keep_their_types_through_a_resume(tmp_path):
     def agent(task):
         x = task.factors["x"]
         assert type(x) is {"1": str, 2: int, 2.5: float, True: bool}[x]
@@ -226,7 +226,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_changed_study_is_refused_with_what_has_changed(tmp_path, change):  # known trap
+def test_a_changed_study_is_refused_with_what_has_changed(tmp_path, change):
     fields, says = CHANGES[change]
     run(make_study(tmp_path))
     before = stable_tables(tmp_path)
@@ -259,7 +259,7 @@ def test_accepted_changes_keep_what_is_still_in_the_plan_and_count_the_rest(tmp_
     assert results.reader.summary().left_out == 2
 
 
-def test_another_seed_makes_other_runs_though_their_ids_are_the_same(tmp_path):  # known trap
+def test_another_seed_makes_other_runs_though_their_ids_are_the_same(tmp_path):
     witness = Witness()
     first = [result.run_spec.seed for result in run(make_study(tmp_path), witness)]
     changed = make_study(tmp_path, seed_policy=SeedPolicy(base_seed=1))

@@ -103,7 +103,7 @@ def test_results_are_a_lazy_sequence(tmp_path, monkeypatch):
         results[6]
 
 
-def test_results_live_as_long_as_somebody_reads_them(tmp_path):
+def test_results_stay_open_while_they_are_read(tmp_path):
     assert [result.outputs["x"] for result in run(make_study(tmp_path))] == [11, 11, 12, 12, 13, 13]
     assert [row["status"] for row in open_results(tmp_path).runs] == ["success"] * 6
 
@@ -368,7 +368,7 @@ def test_what_on_result_raises_ends_the_study_and_loses_nothing(tmp_path):
     assert len(run(make_study(tmp_path), resume=True)) == 6
 
 
-def test_a_run_may_take_long_and_is_committed_and_told_meanwhile(tmp_path):
+def test_runs_are_committed_and_reported_during_a_long_run(tmp_path):
     """In this process, too: the run before is safe while the next one goes on."""
     seen = []
 
@@ -505,7 +505,7 @@ def test_dry_run_validate_lists_every_error_and_the_number_of_runs(tmp_path):
 # -- max_runs --
 
 
-def test_a_plan_over_max_runs_is_refused_together_with_what_else_is_wrong(tmp_path):  # known trap
+def test_a_plan_over_max_runs_is_refused_together_with_what_else_is_wrong(tmp_path):
     study = make_study(tmp_path / "out", budget={"max_runs": 4})
     report = dry_run_validate(study)
     assert len(report.errors) == 3
@@ -514,7 +514,7 @@ def test_a_plan_over_max_runs_is_refused_together_with_what_else_is_wrong(tmp_pa
         run(study)
 
 
-def test_a_balanced_cut_runs_evenly_and_the_tables_say_what_was_skipped(tmp_path):  # known trap
+def test_a_balanced_cut_runs_evenly_and_the_tables_say_what_was_skipped(tmp_path):
     budget = {"max_runs": 4, "max_runs_policy": "balanced"}
     study = make_study(tmp_path, budget=budget)
     assert dry_run_validate(study, condition_runner=runner).planned_runs == 4
@@ -553,7 +553,7 @@ def test_what_agents_print_is_kept_with_their_runs_and_not_shown(tmp_path, capfd
 # -- known traps, end to end --
 
 
-def test_what_agents_measure_reaches_the_tables(tmp_path):  # known trap
+def test_what_agents_measure_reaches_the_tables(tmp_path):
     def measure(task):
         return {
             "output": {"x": 1},
@@ -611,7 +611,7 @@ def test_an_agent_fails_by_its_own_doing_once_and_with_its_traceback(tmp_path): 
 
 
 @pytest.mark.parametrize("name", ["order", "select", "group", "index"])
-def test_factors_may_be_named_like_words_of_sql(tmp_path, name):  # known trap
+def test_factors_may_be_named_like_words_of_sql(tmp_path, name):
     study = make_study(tmp_path, factors=(Factor(name, levels=(1, 2)),))
     run(study, lambda task: {"x": task.factors[name]}, include_sqlite=True)
     connection = sqlite3.connect(tmp_path / "study.sqlite")
@@ -621,7 +621,7 @@ def test_factors_may_be_named_like_words_of_sql(tmp_path, name):  # known trap
 
 @pytest.mark.parametrize("name", ["condition_id", "run_id"])
 def test_a_factor_that_would_overwrite_a_key_column_is_refused_before_anything_runs(tmp_path, name):
-    study = make_study(tmp_path / "out", factors=(Factor(name, levels=(1, 2)),))  # known trap
+    study = make_study(tmp_path / "out", factors=(Factor(name, levels=(1, 2)),))
     with pytest.raises(StudyError, match=name):
         run(study)
     assert not (tmp_path / "out").exists()

@@ -337,7 +337,7 @@ def test_names_that_are_bound_or_left_to_python_give_no_warning(fields):
 
 
 @pytest.mark.parametrize(("side", "text"), [(True, "true"), (False, "false")])
-def test_a_yes_where_text_is_expected_is_told_how_to_write_it(side, text):
+def test_a_yes_where_text_is_expected_has_a_hint(side, text):
     with pytest.raises(StudyError) as caught:
         study(factors=[x(True, False)], hypotheses=contrast(side, "true", "x"))
     (mistake,) = caught.value.mistakes
