@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
+from typing import Any
 
 import click
 
 from fairtrial.arena import (
     ArenaSettings,
     Basis,
-    Candidate,
-    CodeProblem,
     Evaluation,
     TimingFiles,
     evaluate_candidates,
@@ -49,6 +48,76 @@ from fairtrial.core import FairtrialError, LabError, Mistake, StudyError
 INTERRUPTED = 130
 
 
+def _arena_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say how candidates are judged; the command gets `settings`."""
+    options: list[Callable[..., Any]] = [
+        strict_paths_option,
+        unsandboxed_option("candidates"),
+        click.option(
+            "--keep-slots",
+            is_flag=True,
+            help="Keep the slots on disk for inspection; each holds its last candidate.",
+        ),
+        click.option(
+            "--check-only", is_flag=True, help="Don't time candidates that pass their checks."
+        ),
+        click.option(
+            "--each",
+            "times_each",
+            is_flag=True,
+            help="Time every candidate until it is decided; by default only the best is searched "
+            "for.",
+        ),
+        instructions_option,
+        audit_option,
+        click.option(
+            "--cold",
+            is_flag=True,
+            help="Start every check without a warm process: slower, same verdicts.",
+        ),
+        click.option(
+            "--no-cache",
+            is_flag=True,
+            help="Run the base's checks anew, even if nothing has changed since the last time.",
+        ),
+    ]
+
+    @wraps(command)
+    def with_settings(
+        *args: Any,
+        check_only: bool,
+        times_each: bool,
+        no_audit: bool,
+        cold: bool,
+        no_cache: bool,
+        instructions: bool,
+        strict_paths: bool,
+        keep_slots: bool,
+        unsandboxed: bool,
+        **kwargs: Any,
+    ) -> Any:
+        if instructions and check_only:
+            message = "--instructions counts for candidates that are timed, "
+            message += "and --check-only times none"
+            raise StudyError(Mistake((), message, "leave one of them out"))
+        settings = ArenaSettings(
+            timing="none" if check_only else "each" if times_each else "race",
+            audit=not no_audit,
+            warm=not cold,
+            cache=not no_cache,
+            instructions=instructions,
+            strict_paths=strict_paths,
+            keep_slots=keep_slots,
+            unsandboxed=unsandboxed,
+        )
+        return command(*args, settings=settings, **kwargs)
+
+    wrapped: Callable[..., Any] = with_settings
+    for option in reversed(options):
+        wrapped = option(wrapped)
+    return wrapped
+
+
 @click.command(
     name="evaluate",
     cls=CommandAfterDashes,
@@ -59,7 +128,6 @@ INTERRUPTED = 130
 @click.argument("candidates", nargs=-1, metavar="[CANDIDATE]...")
 @record_option
 @base_option
-@strict_paths_option
 @click.option(
     "--parallel-candidates",
     "slots",
@@ -68,49 +136,19 @@ INTERRUPTED = 130
     help="How many candidates are under way at once; default: one for each core.",
 )
 @json_option
-@click.option(
-    "--keep-slots",
-    is_flag=True,
-    help="Keep the slots on disk for inspection; each holds its last candidate.",
-)
-@unsandboxed_option("candidates")
-@click.option("--check-only", is_flag=True, help="Don't time candidates that pass their checks.")
-@click.option(
-    "--each",
-    "times_each",
-    is_flag=True,
-    help="Time every candidate until it is decided; by default only the best is searched for.",
-)
+@_arena_options
 @timing_options
-@instructions_option
-@audit_option
 @gate_options
-@click.option(
-    "--cold", is_flag=True, help="Start every check without a warm process: slower, same verdicts."
-)
-@click.option(
-    "--no-cache",
-    is_flag=True,
-    help="Run the base's checks anew, even if nothing has changed since the last time.",
-)
 def command(
     problem: Path,
     candidates: tuple[str, ...],
     records: bool,
     base: str,
-    strict_paths: bool,
     slots: int | None,
     as_json: bool,
-    keep_slots: bool,
-    unsandboxed: bool,
-    check_only: bool,
-    times_each: bool,
+    settings: ArenaSettings,
     timing_files: TimingFiles,
-    instructions: bool,
-    no_audit: bool,
     gate_choice: GateOptions,
-    cold: bool,
-    no_cache: bool,
 ) -> int:
     """Judge code candidates: does each still do what the base does, and is it faster?
 
@@ -126,32 +164,23 @@ def command(
     Exit code 0 means that all candidates were judged, whatever the verdicts; 2, that one of them is
     no diff, or doesn't apply; 7, that one fails what --fail-on names.
     """
+    unsandboxed = settings.unsandboxed
     problem = resolve_problem(problem, records=records, unsandboxed=unsandboxed, as_json=as_json)
     loaded, warnings = problem_files.read_problem(problem)
     if base:
         loaded = replace(loaded, base=base)
-    if instructions and check_only:
-        message = "--instructions counts for candidates that are timed, and --check-only times none"
-        raise StudyError(Mistake((), message, "leave one of them out"))
-    timing_files.check(instructions=instructions)
+    timing_files.check(instructions=settings.instructions)
     loaded, read = run_interruptible(partial(read_candidates, loaded, candidates))
     warn(warnings)
     display = make_display([candidate.name for candidate in read], is_silent=as_json)
-    settings = ArenaSettings(
-        unsandboxed=unsandboxed,
-        warm=not cold,
-        cache=not no_cache,
-        keep_slots=keep_slots,
-        timing="none" if check_only else "each" if times_each or gate_choice.is_wanted else "race",
-        instructions=instructions,
-        audit=not no_audit,
-        strict_paths=strict_paths,
-        max_regression=gate_choice.max_regression,
-        emit=display.receive,
-    )
+    settings = replace(settings, max_regression=gate_choice.max_regression, emit=display.receive)
+    if gate_choice.is_wanted and settings.timing == "race":
+        settings = replace(settings, timing="each")
     try:
         with errors_name(problem), display:
-            evaluation = _evaluate(loaded, read, slots, settings)
+            evaluation = run_interruptible(
+                partial(evaluate_candidates, loaded, read, slots=slots, settings=settings)
+            )
     except (KeyboardInterrupt, FairtrialError, OSError) as error:
         if as_json and (display.judged or not isinstance(error, FairtrialError)):
             return _print_known(error, display)
@@ -159,7 +188,19 @@ def command(
             print_verdicts(display.judged)
             note(display.state)
         raise
-    gated = gate_choice.judge(evaluation.judgements, loaded.min_effect)
+    return _report(evaluation, loaded.min_effect, timing_files, gate_choice, as_json=as_json)
+
+
+def _report(
+    evaluation: Evaluation,
+    min_effect: float,
+    timing_files: TimingFiles,
+    gate_choice: GateOptions,
+    *,
+    as_json: bool,
+) -> int:
+    """Print an evaluation, write the files that were asked for, and return the exit code."""
+    gated = gate_choice.judge(evaluation.judgements, min_effect)
     if as_json:
         print_json({**evaluation.as_dict(), **gate_as_dict(gated)})
     else:
@@ -168,7 +209,7 @@ def command(
         note(f"the slots are in {shown_path(evaluation.kept)}; `fairtrial clean` removes them")
     try:  # after the verdicts, which a file that can't be written must not cost
         gate_choice.show(gated, as_json=as_json)
-        save_timings(timing_files, evaluation.measurements, loaded.min_effect)
+        save_timings(timing_files, evaluation.measurements, min_effect)
     except (FairtrialError, OSError) as error:
         if not as_json:
             raise
@@ -199,20 +240,3 @@ def _describe_unjudged(evaluation: Evaluation) -> str:
     if untimed:
         text += f" ({untimed} passed the checks and could not be timed)"
     return f"{text}, through no fault of theirs; see above"
-
-
-def _evaluate(
-    problem: CodeProblem,
-    candidates: Sequence[Candidate],
-    slots: int | None,
-    settings: ArenaSettings,
-) -> Evaluation:
-    return run_interruptible(
-        partial(
-            evaluate_candidates,
-            problem,
-            candidates,
-            slots=slots,
-            settings=settings,
-        )
-    )

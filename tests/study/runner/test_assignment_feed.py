@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 
 from fairtrial import AgentBinding, Factor, RunBudget, Study, build_design
 from fairtrial.study.design.run_plan import RunPlan
-from fairtrial.study.runner.assignment_feed import LONGEST_WAIT_S, AssignmentFeed
+from fairtrial.study.runner.assignment_feed import LONGEST_WAIT_S, AssignmentFeed, StartConditions
 
 
 class Clock:
@@ -29,7 +29,12 @@ def make_feed(agents=None, replicates=5, clock=None, names=("a", "b"), **given):
     plan = RunPlan(study, build_design(study))
     order = array("Q", range(len(plan)))
     return AssignmentFeed(
-        plan, order, iter(range(len(plan))), agents=agents, clock=clock or Clock(), **given
+        plan,
+        order,
+        iter(range(len(plan))),
+        conditions=StartConditions(agents or {}),
+        clock=clock or Clock(),
+        **given,
     )
 
 

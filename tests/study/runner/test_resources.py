@@ -12,7 +12,7 @@ from fairtrial.study.design.run_plan import RunPlan
 from fairtrial.study.ledger.fingerprint import study_fingerprint
 from fairtrial.study.model.resources import count_fitting
 from fairtrial.study.runner import machine_room
-from fairtrial.study.runner.assignment_feed import AssignmentFeed
+from fairtrial.study.runner.assignment_feed import AssignmentFeed, StartConditions
 from fairtrial.study.runner.executors.ray_cluster import RayCluster, _actor_options
 from fairtrial.study.runner.machine_room import MachineRoom, find_needs, run_demand
 from fairtrial.study.runner.preparation import dry_run_validate
@@ -41,8 +41,10 @@ def make_feed(study, **totals):
         plan,
         array("Q", range(len(plan))),
         iter(range(len(plan))),
-        find_demand=lambda agent, problem: run_demand(study, agent, problem),
-        room=MachineRoom({"cpus": 0.0, "gpus": 0.0, "memory_gb": 0.0, **totals}),
+        conditions=StartConditions(
+            find_demand=lambda agent, problem: run_demand(study, agent, problem),
+            room=MachineRoom({"cpus": 0.0, "gpus": 0.0, "memory_gb": 0.0, **totals}),
+        ),
     )
 
 

@@ -8,6 +8,7 @@ import time
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from fairtrial.study.design.run_plan import RunPlan
 from fairtrial.study.model.resources import Demand
@@ -80,15 +81,29 @@ class RunLimit:
             self._agent.end()
 
 
+@dataclass(frozen=True, slots=True)
+class StartConditions:
+    """What must allow it before a run starts.
+
+    agents: the agents, some of which have limits of their own
+    looks: holds back each batch of runs until the planned look at the one before
+    purse: decides by the ceilings whether another run may start
+    room: the room on this machine, if runs are executed on it
+    find_demand: returns what a run of an agent on a problem needs of its machine
+    """
+
+    agents: Mapping[str, AgentBinding] = field(default_factory=dict)
+    looks: LookGate | None = None
+    purse: Purse | None = None
+    room: MachineRoom | None = None
+    find_demand: Callable[[str | None, str], Demand] | None = None
+
+
 class AssignmentFeed:
     """Hands out assignments in the order of execution, as an executor asks for them.
 
     Retries come first once their wait is over; runs at a limit of their agent, or
     for which this machine has no room, are postponed.
-
-    find_demand: returns what a run of an agent on a problem needs of its machine
-    room: the room on this machine, if runs are executed on it
-    purse: decides by the ceilings whether another run may start
 
     in_flight: the assignments under way and when they started, by execution index
     is_paused: whether to hand out nothing for now
@@ -101,35 +116,43 @@ class AssignmentFeed:
         order: array[int],
         pending: Iterator[int],
         *,
+        conditions: StartConditions | None = None,
         timeout_s: float | None = None,
-        agents: Mapping[str, AgentBinding] | None = None,
-        gate: LookGate | None = None,
-        find_demand: Callable[[str | None, str], Demand] | None = None,
-        room: MachineRoom | None = None,
         next_attempt: Callable[[int], int] = lambda execution_index: 1,
         read_journal: Callable[[RunSpec], tuple[bytes, ...]] = lambda spec: (),
-        purse: Purse | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """Make a feed of a session's runs.
+
+        plan, order: the runs, and their order of execution
+        pending: the execution indexes of the runs to hand out
+        conditions: what must allow it before a run starts; nothing by default
+        timeout_s: the time limit of a run
+        next_attempt: returns the number of a run's next attempt
+        read_journal: returns the journal entries of a run's earlier attempts
+        clock: a monotonic clock
+        """
+        conditions = conditions or StartConditions()
+        purse, room = conditions.purse, conditions.room
         self._plan, self._order, self._pending = plan, order, pending
         self._timeout_s, self._next_attempt, self._clock = timeout_s, next_attempt, clock
         self._read_journal = read_journal
-        self._gate = gate
+        self._gate = conditions.looks
         self._purse = purse if purse is not None and purse.has_ceiling else None
         self._held: Assignment | None = None
         self._waiting: int | None = None
-        self._find_demand = find_demand
-        self._room = room if find_demand is not None else None
+        self._find_demand = conditions.find_demand
+        self._room = room if conditions.find_demand is not None else None
         self._agent_limits = {
             name: AgentLimit(binding, clock)
-            for name, binding in (agents or {}).items()
+            for name, binding in conditions.agents.items()
             if binding.max_parallel is not None or binding.max_per_minute is not None
         }
         self._limits: dict[_LimitKey, RunLimit] = {}
         self._postponed: dict[_LimitKey, deque[Assignment]] = {}
         self._is_limited = bool(self._agent_limits) or self._room is not None
         self._retries: list[tuple[float, int, Assignment]] = []
-        self._is_simple = gate is None and not self._is_limited and self._purse is None
+        self._is_simple = conditions.looks is None and not self._is_limited and self._purse is None
         self._count = itertools.count()
         self.in_flight: dict[int, tuple[Assignment, float]] = {}
         self.is_paused = False

@@ -31,7 +31,7 @@ from fairtrial.study.model.runs import RunResult
 from fairtrial.study.model.study import Study
 from fairtrial.study.problems.hooks import Parcel, ProblemHooks
 from fairtrial.study.protocols import Executor
-from fairtrial.study.runner.assignment_feed import AssignmentFeed
+from fairtrial.study.runner.assignment_feed import AssignmentFeed, StartConditions
 from fairtrial.study.runner.bindings import Bindings
 from fairtrial.study.runner.control import ControlFile
 from fairtrial.study.runner.ledger_setup import make_attempt_counter, select_runs, store_plan
@@ -165,14 +165,18 @@ def execute_study(study: Study, settings: RunSettings) -> Results:
             prepared.plan,
             order,
             selected if gate is None else gate.sort(selected),
-            gate=gate,
+            conditions=StartConditions(
+                agents=prepared.study.agents,
+                looks=gate,
+                purse=purse,
+                room=_find_room(prepared.executor),
+                find_demand=partial(run_demand, prepared.study)
+                if find_needs(study).demands
+                else None,
+            ),
             timeout_s=prepared.study.run_budget.timeout_s,
-            agents=prepared.study.agents,
-            find_demand=partial(run_demand, prepared.study) if find_needs(study).demands else None,
-            room=_find_room(prepared.executor),
             next_attempt=make_attempt_counter(ledger),
             read_journal=journals.entries,
-            purse=purse,
         )
         loop = _run_session(prepared, settings, ledger, purse, feed, control, folder, gate)
         if settings.tables:
