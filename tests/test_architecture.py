@@ -54,7 +54,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 # How many names and namespaces each facade may list, and how many names may cross packages in all
 # (`tools/import_graph.py`). Lower a number when it can be lowered; to raise one is a decision.
 MOST_NAMES = {
-    "core": 35, "llm": 10, "sandbox": 26, "study": 81, "arena": 68, "optimize": 16, "compat": 60,
+    "core": 35, "llm": 10, "sandbox": 24, "study": 81, "arena": 68, "optimize": 16, "compat": 60,
     "view": 1,
 }  # fmt: skip
 MOST_CROSSING_NAMES = 169
@@ -173,6 +173,10 @@ def test_every_name_of_a_facade_is_used_outside_or_documented(package):
     unused = set(facade.__all__) - used - documented_names()
     unused -= {name for name in unused if inspect.isclass(getattr(facade, name))}
     assert unused - UNDOCUMENTED.get(package, set()) == set()
+
+
+def test_fairtrial_itself_does_not_grow_unnoticed():
+    assert len(importlib.import_module("fairtrial").__all__) <= 68
 
 
 @pytest.mark.parametrize("package", FACADES)

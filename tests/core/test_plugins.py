@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from fairtrial import DesignKind, PluginError, Study, StudyError, build_design, validate_study
-from fairtrial.core import plugins
+from fairtrial import DesignKind, Study, StudyError, build_design, validate_study
+from fairtrial.core import PluginError, plugins
 
 LADDER = """
 from dataclasses import dataclass

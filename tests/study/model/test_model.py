@@ -19,7 +19,6 @@ from fairtrial import (
     Hypothesis,
     Level,
     OutcomeSpec,
-    PluginError,
     ProblemBinding,
     RunBudget,
     RunResult,
@@ -29,7 +28,7 @@ from fairtrial import (
     Study,
     StudyError,
 )
-from fairtrial.core import build_record, did_you_mean
+from fairtrial.core import PluginError, build_record, did_you_mean
 from fairtrial.study import ConstraintSeverity, FactorKind, HypothesisKind
 
 RECORDS = {
