@@ -482,12 +482,13 @@ def test_what_was_judged_before_it_ended_is_in_the_document_too(replay, end, cod
     ]
 
 
-def test_who_is_stopped_before_the_first_verdict_prints_a_document_too(replay, monkeypatch):
-    def stop(*given):
+def test_an_interruption_before_the_first_verdict_prints_a_document_too(top, run, monkeypatch):
+    async def stop(*given, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(evaluate, "_evaluate", stop)
-    code, out, _ = replay(None, "--json")
+    monkeypatch.setattr(evaluate, "evaluate_candidates", stop)
+    problem, candidate = top / "problem.yaml", top / "c/right.diff"
+    code, out, _ = run("evaluate", "--check-only", problem, candidate, "--json")
     told = json.loads(out)
     assert (code, told["ok"], told["error"], told["candidates"]) == (130, False, "interrupted", [])
 
