@@ -161,7 +161,7 @@ def test_results_are_judged_while_they_are_timed(top):
     bench = Benchmark("pairs", call="pairs:pair", inputs="checks/large.py:make")
     large = MAKE.replace("randrange(100)", "randrange(500, 900)")
     (top / "checks/large.py").write_text(large)
-    problem = make_problem(top, CHECK, bench=(bench,), budget_s=2.0)
+    problem = make_problem(top, CHECK, bench=(bench,), budget_s=20.0)
     judged = evaluate(problem, {"last": LAST, "sneaky": sneaky}, timing="each")
     assert judged["last"].rejection is None
     assert judged["last"].measurement is not None
