@@ -186,7 +186,7 @@ def _write_csv(
                 types.observe("conditions", rows)
         tables = RunTables(source.study, source.conditions, folder, types)
         stack.callback(tables.close)
-        stack.enter_context(_rare_collections())
+        stack.enter_context(rare_collections())
         for batch in source.batches():
             totals.add(batch)
             tables.add(batch)
@@ -209,7 +209,7 @@ def _write_csv(
 
 
 @contextmanager
-def _rare_collections() -> Iterator[None]:
+def rare_collections() -> Iterator[None]:
     """Let the garbage collector look at new objects rarely: rows have no cycles."""
     before = gc.get_threshold()
     gc.set_threshold(max(before[0], RARELY) if before[0] else 0, *before[1:])
