@@ -19,11 +19,11 @@ from pathlib import Path
 import numpy as np
 from scipy import special
 
-import recorded_noise
 from fairtrial.arena.timing.stats.sequential import LOOKS, intervals
 from fairtrial.core.sequential.confidence_sequence import running_intervals
 
 sys.path.insert(1, str(Path(__file__).resolve().parent.parent / "tests" / "kits"))
+sys.path.append(str(Path(__file__).resolve().parent))
 from dependent_sessions import DEPENDENT
 from simulated_clock import (
     CLAIMS,
@@ -36,6 +36,8 @@ from simulated_clock import (
     judge,
     stop,
 )
+
+import recorded_noise
 
 SEED = 7
 RATIOS = (1.02, 1.03, 1.05, 1.10)
