@@ -10,13 +10,12 @@ from fairtrial.arena.model.candidates import Changes
 from fairtrial.arena.model.verdicts import Rejection
 from fairtrial.arena.slots.pool import WorktreeSlot
 from fairtrial.arena.timing.bench import Bench, SessionBatch
-from fairtrial.arena.timing.early_timer import EarlyTimer, IsEnough, never_enough
 from fairtrial.arena.timing.stats.reconciliation import SavingClaim
 from fairtrial.arena.timing.total_checks import TotalBatch, TotalTimer
 
 
 @dataclass(frozen=True, slots=True)
-class CandidateBench(TotalTimer, EarlyTimer):
+class CandidateBench(TotalTimer):
     """A bench with a candidate in the base's place, to time two candidates against each other.
 
     bench: the bench whose benchmarks are used
@@ -30,24 +29,12 @@ class CandidateBench(TotalTimer, EarlyTimer):
         self, changes: Changes | None, label: str, first: int, count: int, budget_s: float
     ) -> SessionBatch:
         """Run sessions like `Bench.run`."""
-        return await self.run_until(changes, label, first, count, budget_s, never_enough)
-
-    async def run_until(
-        self,
-        changes: Changes | None,
-        label: str,
-        first: int,
-        count: int,
-        budget_s: float,
-        is_enough: IsEnough,
-    ) -> SessionBatch:
-        """Run sessions like `Bench.run_until`."""
         async with self._acquire_slots() as slots:
             rejection = await self._stage(slots, changes)
             if rejection is not None:
                 return SessionBatch(rejection=rejection)
             numbers = range(first, first + count)
-            return await self.bench.run_between(slots, label, numbers, budget_s, is_enough)
+            return await self.bench.run_between(slots, label, numbers, budget_s)
 
     async def check_totals(
         self, changes: Changes, label: str, claims: Mapping[str, SavingClaim], limit_s: float

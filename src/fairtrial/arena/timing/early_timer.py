@@ -22,7 +22,10 @@ def never_enough(replicates: Sequence[tuple[Session, ...]]) -> bool:
 
 
 class EarlyTimer(ABC):
-    """A timer that looks at its sessions while a batch of them runs; simulated ones need not."""
+    """A timer that looks at its sessions while a batch of them runs.
+
+    Simulated ones need not, nor those that compare two candidates, whose loser is of interest, too.
+    """
 
     @abstractmethod
     async def run_until(
