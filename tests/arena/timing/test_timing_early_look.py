@@ -51,9 +51,20 @@ def test_a_candidate_that_takes_twice_as_long_is_dropped_after_three_sessions():
     assert not found.adopt
 
 
+@pytest.mark.parametrize("spread", [0.005, 0.00001])
 @pytest.mark.parametrize("speed", [2.0, 20.0, 1.0, 0.9])
-def test_gains_and_small_losses_take_six_sessions_at_least(speed):
-    assert len(time_one(speed).sessions) >= 6
+def test_gains_and_small_losses_take_six_sessions_at_least(speed, spread):
+    assert len(time_one(speed, spread).sessions) >= 6
+
+
+def test_simulations_decide_early_what_timing_decides_early():
+    drawn = draw_statistics(NOISES["all"], 40, seed=8)[:, :EARLY_LOOK] + math.log(1.6)
+    looks = [session_look(list(row), alpha=0.05, min_effect=0.02) for row in drawn]
+    simulated = stop(drawn, alpha=0.05, min_effect=0.02)
+    assert [look.is_decided for look in looks] == list(np.isfinite(simulated.low))
+    assert 0 < np.sum(np.isfinite(simulated.low)) < 40
+    decided = [look.low for look in looks if look.is_decided]
+    assert decided == pytest.approx(simulated.low[np.isfinite(simulated.low)])
 
 
 def test_a_noisy_loss_is_not_decided_early():
