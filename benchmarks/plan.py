@@ -164,7 +164,8 @@ def tell_commands(rounds: int, source: str | None) -> None:
                 for version, times in found.items():
                     print(
                         f"{command}, {name}, {version}: {statistics.median(times):.2f} s CPU "
-                        f"({min(times):.2f} to {max(times):.2f}; goal: at most {goal_s})"
+                        f"({min(times):.2f} to {max(times):.2f}; goal: at most {goal_s})",
+                        flush=True,
                     )
     print("load", *(f"{value:.1f}" for value in os.getloadavg()))
 

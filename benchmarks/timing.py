@@ -1,12 +1,14 @@
 """The clock on a live machine: equal code, known effects, peers, a race, the cost of a session.
 
-    python benchmarks/timing.py --only aa|effects|peers|race|session|record [--quick] [--output DIR]
+    python benchmarks/timing.py --only aa|effects|peers|race|session|parts|record [--minutes M]
 
 - aa: the built-in workloads against themselves, 102 comparisons: what is claimed, after how long
-- effects: candidates that are 2, 3 and 5 % faster by construction, on three workloads
+- effects: candidates that are 2, 3 and 5 % faster by construction, on three workloads: found after
+  how long by sessions, and adopted after how long, with whole processes
 - peers: the same pairs with pyperf and pytest-benchmark, by turns (`timing_peers.py`)
 - race: the best of 16 candidates, against timing each with all its sessions (`timing_race.py`)
 - session: what a session takes, in a sandbox and without, against starting two interpreters
+- parts: where the time of a session goes (`timing_parts.py`)
 - record: sessions of equal code one after the other, which `statistics.py` draws from
 
 Results are appended to FOLDER/PART.jsonl as they come. A run that was interrupted goes on from
@@ -14,7 +16,8 @@ there when it is started again; `--fresh` begins anew; `--tell` only prints what
 is a smoke run with files of its own: its figures mean nothing.
 
 With sessions of 0.3 s expect 8 minutes for aa, 5 for effects, 55 for peers (pyperf takes half a
-minute for each pair), 10 for race, 3 for session; `--comparisons N` makes it fewer or more.
+minute for each pair), 10 for race, 3 for session; `--comparisons N` makes it fewer or more, and
+`--minutes M` stops each part after about so long, whatever is left.
 
 Beside each figure is the load of the machine (averaged over a minute): before the first
 measurement, after the last. Our own sessions are part of it: a quiet machine shows about 1.
@@ -40,6 +43,7 @@ from typing import Any
 
 import anyio
 
+import timing_parts
 import timing_peers
 import timing_race
 from fairtrial.arena import Measurement, self_test
@@ -68,7 +72,8 @@ from timing_kit import (
 )
 
 EFFECTS = {"2 %": (0.80, 6.0), "3 %": (0.95, 3.0), "5 %": (0.95, 1.5)}
-"""Goals: the share found faster, and the median of seconds."""
+"""Goals: the share found faster, and the median of seconds until sessions have decided."""
+SECONDS = ("median s until found; goal", "median s with whole processes")
 
 
 # -- equal code --
@@ -87,6 +92,8 @@ async def run_aa(given: Given) -> None:
                 found = await self_test.check_clock(problem, comparisons=min(chunk, missing))
             for each in found.measurements:
                 given.ledger.add(row_of(each, workload=workload, load_before=before))
+            if given.is_late:
+                return
             tell_progress(f"{workload}: {given.ledger.count(workload=workload)} of {wanted}")
 
 
@@ -151,7 +158,7 @@ async def run_effects(given: Given) -> None:
             pieces = [PIECES[each] for each in EFFECTS]
             async with open_pairs(workload, pieces, quick=given.quick) as pairs:
                 for turn, effect in itertools.product(range(chunk), EFFECTS):
-                    if turn < left[effect]:
+                    if turn < left[effect] and not given.is_late:
                         row = await compare_once(pairs, effect, workload)
                         ledger.add(row)
             tell_progress(f"{workload}: {ledger.count(workload=workload)} comparisons")
@@ -188,13 +195,14 @@ def tell_effects(ledger: Ledger) -> None:
                     f"{statistics.fmean(len(r['values']) for r in rows):.1f}",
                     f"{spread_about(rows):.2%}",
                     f"{statistics.fmean(s for row in rows for s in row['session_s']):.2f}",
-                    f"{statistics.median(row['seconds'] for row in rows):.1f}; {seconds:g}",
+                    f"{statistics.median(sum(row['session_s']) for row in rows):.1f}; {seconds:g}",
+                    f"{statistics.median(row['seconds'] for row in rows):.1f}",
                     tell_load(rows),
                 )
             )
     head = ["true ratio", "workload", "found faster; goal", "adopt", "interval holds; goal"]
     head += ("mean estimate", "mean sessions", "spread of sessions", "s per session")
-    tell_table("Known effects", (*head, "median s; goal", "load before / after"), body)
+    tell_table("Known effects", (*head, *SECONDS, "load before / after"), body)
 
 
 def spread_about(rows: list[dict[str, Any]]) -> float:
@@ -223,6 +231,8 @@ async def run_session(given: Given) -> None:
                 entered = opened.enter_async_context(open_builtin(workload, plain=plain))
                 benches[name] = await entered
             for number in range(given.ledger.count(workload=workload), wanted):
+                if given.is_late:
+                    break
                 row = {"workload": workload, "load_before": load(), "floor": start_two()}
                 for name, bench in benches.items():
                     label = f"{name}/{time.monotonic_ns()}"
@@ -270,7 +280,7 @@ async def run_record(given: Given) -> None:
     for workload in given.workloads:
         before, label = load(), f"record/{time.monotonic_ns()}"
         async with open_builtin(workload, plain=False) as bench:
-            batch = await bench.run(None, label, 0, wanted, math.inf)
+            batch = await bench.run(None, label, 0, wanted, given.left_s / 3)
         sessions = [session for (session,) in batch.replicates]
         row = {"workload": workload, "load_before": before, "values": values_of(sessions)}
         row["session_s"] = [round(session.seconds, 4) for session in sessions]
@@ -306,6 +316,7 @@ PARTS: dict[str, tuple[Run, Callable[[Ledger], None]]] = {
     "peers": (timing_peers.run, timing_peers.tell),
     "race": (timing_race.run, timing_race.tell),
     "session": (run_session, tell_session),
+    "parts": (timing_parts.run, timing_parts.tell),
     "record": (run_record, tell_record),
 }
 
@@ -315,6 +326,9 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(PARTS), help="parts, with commas between them")
     parser.add_argument("--quick", action="store_true", help="a smoke run")
     parser.add_argument("--comparisons", type=int, metavar="N", help="so many of each kind")
+    parser.add_argument(
+        "--minutes", type=float, default=math.inf, metavar="M", help="for each part"
+    )
     parser.add_argument("--output", type=Path, default=Path("artifacts/timing"), metavar="FOLDER")
     parser.add_argument("--fresh", action="store_true", help="forget earlier results")
     parser.add_argument("--tell", action="store_true", help="only print what there is")
@@ -329,7 +343,9 @@ def main() -> None:
             ledger.path.unlink(missing_ok=True)
         try:
             if not asked.tell:
-                anyio.run(run, Given(ledger, asked.quick, asked.comparisons, asked.peer))
+                ends_at = time.monotonic() + 60 * asked.minutes
+                given = Given(ledger, asked.quick, asked.comparisons, asked.peer, ends_at)
+                anyio.run(run, given)
         except KeyboardInterrupt:
             sys.exit(f"interrupted: {ledger.count()} results are in {ledger.path}; run it again")
         finally:

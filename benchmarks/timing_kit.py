@@ -236,12 +236,24 @@ class Given:
     quick: whether this is a smoke run
     comparisons: how many of each kind; None for as many as the part usually takes
     peer: a Python that has the peers; one is made if empty
+    ends_at: when no more measurements are begun, by the monotonic clock
     """
 
     ledger: Ledger
     quick: bool
     comparisons: int | None
     peer: str
+    ends_at: float = math.inf
+
+    @property
+    def left_s(self) -> float:
+        """The seconds that are left."""
+        return max(0.0, self.ends_at - time.monotonic())
+
+    @property
+    def is_late(self) -> bool:
+        """Whether no more measurements should be begun."""
+        return not self.left_s
 
     @property
     def workloads(self) -> tuple[str, ...]:

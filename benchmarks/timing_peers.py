@@ -67,7 +67,7 @@ async def run(given: Given) -> None:
     with tempfile.TemporaryDirectory(prefix="fairtrial-timing-") as folder:
         python = given.peer or make_venv(Path(folder) / "venv")
         for _ in range(math.ceil(wanted / CHUNK)):
-            for workload in given.workloads:
+            for workload in () if given.is_late else given.workloads:
                 await _run_chunk(given, workload, wanted, python, Path(folder))
 
 
@@ -81,7 +81,7 @@ async def _run_chunk(given: Given, workload: str, wanted: int, python: str, fold
         for turn in range(CHUNK):
             for effect in PIECES:
                 number = have[effect] + turn
-                if number >= wanted:
+                if number >= wanted or given.is_late:
                     continue
                 row = {"workload": workload, "effect": effect, "load_before": load()}
                 peers = Peers(python, folder, workload, PIECES[effect], quick=given.quick)

@@ -44,7 +44,7 @@ async def run(given: Given) -> None:
     pieces = [round(BASE_PIECES / ratio) for ratio in ratios]
     timed = pieces[1:] if given.quick else pieces
     halves = [range(2), range(2, 4)] if given.quick else [range(23), range(23, LOOKS[-1])]
-    while given.ledger.count() < given.count(2, 1):
+    while given.ledger.count() < given.count(2, 1) and not given.is_late:
         before = load()
         async with open_pairs(RACED, pieces, quick=given.quick) as pairs:
             entries = {f"{each}": changes for each, changes in pairs.entries.items() if changes}

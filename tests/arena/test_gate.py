@@ -145,6 +145,13 @@ def test_a_smaller_effect_than_the_problem_asks_for_is_never_promised():
     assert stated_regression(judge_statistics(sessions(0.0, spread=0.0001)), SLOWER) == 0.02
 
 
+def test_a_candidate_that_three_sessions_drop_fails_and_nothing_is_said_of_too_few_sessions():
+    judgement = judge_statistics(sessions(2.0, spread=0.001, count=3))
+    (finding,) = SLOWER.judge([judgement]).findings
+    assert finding.failure.startswith("slower: it takes at least 1")
+    assert finding.sensitivity == ""
+
+
 def test_too_few_sessions_promise_nothing():
     (finding,) = SLOWER.judge([judge_statistics(sessions(0.0, count=4))]).findings
     assert finding.sensitivity == "too few sessions to find any regression"

@@ -16,7 +16,12 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fairtrial.arena.timing.stats.autocorrelation import widened_intervals
+from fairtrial.arena.timing.stats.autocorrelation import (
+    CLEARLY_SLOWER,
+    EARLY_LOOK,
+    early_intervals,
+    widened_intervals,
+)
 from fairtrial.arena.timing.stats.sequential import LOOKS, Claim
 
 if TYPE_CHECKING:
@@ -203,7 +208,7 @@ def judge(statistics: Values, ratio: float, *, alpha: float, min_effect: float) 
 def stop(statistics: Values, *, alpha: float, min_effect: float) -> Stops:
     """Run each comparison up to the first look that decides, or to its last session.
 
-    This equals `session_look` after 6, 10, 16, ... sessions and after the last, vectorized.
+    This equals `session_look` after 3, 6, 10, 16, ... sessions and after the last, vectorized.
     """
     import numpy as np
 
@@ -212,6 +217,13 @@ def stop(statistics: Values, *, alpha: float, min_effect: float) -> Stops:
     mean, low, high = (np.full(runs, value) for value in (math.nan, -math.inf, math.inf))
     margin = math.log1p(min_effect)
     going = np.arange(runs)
+    if most >= EARLY_LOOK:
+        lower, upper = early_intervals(statistics[:, :EARLY_LOOK], alpha)
+        is_slower = lower > CLEARLY_SLOWER
+        sessions[is_slower], claims[is_slower] = EARLY_LOOK, CLAIMS.index(Claim.SLOWER)
+        mean[is_slower] = np.mean(statistics[is_slower, :EARLY_LOOK], axis=1)
+        low[is_slower], high[is_slower] = lower[is_slower], upper[is_slower]
+        going = going[~is_slower]
     for count in (*(look for look in LOOKS if look < most), most):
         if count < LOOKS[0] or not len(going):
             break

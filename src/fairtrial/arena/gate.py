@@ -187,8 +187,10 @@ class Gate:
 
     def _describe_sensitivity(self, measured: Measurement) -> str:
         statistics = session_statistics(measured)
-        if measured.estimate is None or len(statistics) < LOOKS[0]:
+        if measured.estimate is None:
             return "too few sessions to find any regression"
+        if len(statistics) < LOOKS[0]:  # the early look has found one
+            return ""
         alpha = 1 - measured.estimate.confidence
         # Other looks may end the comparison with the wrong result, in half of alpha at most.
         power = POWER + alpha / 2

@@ -7,7 +7,7 @@ table of candidates, and `fairtrial.compat` its legacy keys, through extensions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -54,9 +54,9 @@ class ExtraTable:
     is_sound: bool = False
     columns: Mapping[str, TableColumn] = {}
 
-    def rows(self, result: RunResult) -> Iterator[Cells]:
-        """Yield the rows of one run, a cell for each column."""
-        yield from ()
+    def rows(self, result: RunResult) -> Iterable[Cells]:
+        """Return the rows of one run, a cell for each column."""
+        return ()
 
 
 class ReportNotes:

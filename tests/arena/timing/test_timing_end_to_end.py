@@ -391,7 +391,7 @@ def test_orders_alternate_and_both_begin(each):
             ]
             assert all(one != other for one, other in pairwise(orders))
             firsts.append(orders[0])
-    assert len(firsts) >= 12
+    assert len(firsts) >= 9  # the slower one may be dropped after three
 
 
 def test_callbacks_are_called_after_checks_and_then_after_timing(each):

@@ -154,8 +154,12 @@ def test_two_runs_that_hash_to_one_id_are_an_error_that_says_which(monkeypatch):
     study = study_of()
     conditions = build_design(study)
     schedule.refuse_collisions(study, conditions)
-    real = schedule.run_id_maker
-    monkeypatch.setattr(schedule, "run_id_maker", lambda *parts: lambda n: real(*parts)(n)[:5])
+    real = schedule.run_id_numbers
+    monkeypatch.setattr(schedule, "run_id_numbers", lambda *parts: (n >> 44 for n in real(*parts)))
+    real_maker = schedule.run_id_maker
+    monkeypatch.setattr(
+        schedule, "run_id_maker", lambda *parts: lambda n: real_maker(*parts)(n)[:5]
+    )
     with pytest.raises(StudyError) as caught:
         schedule.refuse_collisions(study, conditions)
     assert "by chance" in str(caught.value)
@@ -227,3 +231,16 @@ def test_replicates_do_not_sit_side_by_side_in_time():
     ordered = [runs[place].condition_id for place in execution_order(study, conditions)]
     neighbors = sum(one == two for one, two in itertools.pairwise(ordered)) / (len(ordered) - 1)
     assert neighbors < 0.45  # in plan order it is nearly 1, by chance a third
+
+
+def test_the_numbers_that_are_compared_are_the_digits_of_the_run_ids():
+    study = study_of(agent_specs=("ä", "b"), run_budget=RunBudget(replicates=3))
+    conditions = build_design(study)
+    names = [(c.condition_id, itertools.product(("ä", "b"), ("p", None))) for c in conditions]
+    numbers = list(schedule.run_id_numbers(study.study_id, names, range(1, 4)))
+    makers = [
+        schedule.run_id_maker(study.study_id, c.condition_id, agent, problem)
+        for c in conditions
+        for agent, problem in itertools.product(("ä", "b"), ("p", None))
+    ]
+    assert numbers == [int(make(n)[4:], 16) for make in makers for n in range(1, 4)]

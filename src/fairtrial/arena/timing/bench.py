@@ -25,6 +25,7 @@ from fairtrial.arena.stage import Stage
 from fairtrial.arena.timing.benchmark_suites import prepare_suite
 from fairtrial.arena.timing.candidate_staging import stage_candidate
 from fairtrial.arena.timing.command_benchmark import ProcessBenchmark, prepare_command_benchmark
+from fairtrial.arena.timing.early_timer import EarlyTimer, IsEnough, never_enough
 from fairtrial.arena.timing.function_benchmark import FunctionBenchmark, prepare_function_benchmark
 from fairtrial.arena.timing.input_files import InputFiles
 from fairtrial.arena.timing.inputs import InputSupplier, open_supplier
@@ -78,7 +79,7 @@ class PinnedBenchmark:
 
 
 @dataclass(frozen=True, slots=True)
-class Bench(TotalTimer):
+class Bench(TotalTimer, EarlyTimer):
     """The prepared benchmarks of a problem, and the slot with the base.
 
     resources: the arena's, shared with its checks
@@ -115,12 +116,24 @@ class Bench(TotalTimer):
         changes: the candidate; None for the base itself
         label: seeds the inputs of these sessions
         """
+        return await self.run_until(changes, label, first, count, budget_s, never_enough)
+
+    async def run_until(
+        self,
+        changes: Changes | None,
+        label: str,
+        first: int,
+        count: int,
+        budget_s: float,
+        is_enough: IsEnough,
+    ) -> SessionBatch:
+        """Run sessions like `run`, but no more of them once those so far are enough."""
         async with self.resources.pool.acquire() as slot:
             rejection = await self.stage_version(slot, changes)
             if rejection is not None:
                 return SessionBatch(rejection=rejection)
             numbers = range(first, first + count)
-            return await self.run_between((self.base, slot), label, numbers, budget_s)
+            return await self.run_between((self.base, slot), label, numbers, budget_s, is_enough)
 
     async def run_between(
         self,
@@ -128,13 +141,14 @@ class Bench(TotalTimer):
         label: str,
         numbers: Sequence[int],
         budget_s: float,
+        is_enough: IsEnough = never_enough,
     ) -> SessionBatch:
         """Run sessions of the versions in two slots, the base's first.
 
         A candidate that changes its own slot is rejected. Raises `LabError` if the base's slot was
         changed.
         """
-        run = partial(self._run_sessions, slots, label, numbers, budget_s)
+        run = partial(self._run_sessions, slots, label, numbers, budget_s, is_enough)
         return await guard_slots(slots, run)
 
     async def check_totals(
@@ -175,6 +189,7 @@ class Bench(TotalTimer):
         label: str,
         numbers: Sequence[int],
         budget_s: float,
+        is_enough: IsEnough,
     ) -> SessionBatch:
         batch = SessionBatch(stretch=self.stretch)
         setup = self._set_up(slots, label)
@@ -188,6 +203,8 @@ class Bench(TotalTimer):
                 if batch.rejection is not None:
                     break
                 batch.replicates.append(sessions)
+                if is_enough(batch.replicates):
+                    break
                 if time.monotonic() - began + self.replicate_s / 2 > budget_s * self.stretch:
                     break
             batch.seconds = time.monotonic() - began

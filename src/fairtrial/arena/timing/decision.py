@@ -18,12 +18,13 @@ from fairtrial.arena.model.verdicts import Reason, Rejection, Verdict
 from fairtrial.arena.slots.threads import NoRoomError, as_lab_error
 from fairtrial.arena.timing.bench import SessionBatch
 from fairtrial.arena.timing.contradictions import Contradiction, find_contradictions
+from fairtrial.arena.timing.early_timer import EarlyTimer, IsEnough
 from fairtrial.arena.timing.outside_work import find_doubts
-from fairtrial.arena.timing.stats.autocorrelation import session_look
+from fairtrial.arena.timing.stats.autocorrelation import EARLY_LOOK, session_look
 from fairtrial.arena.timing.stats.race import Race
 from fairtrial.arena.timing.stats.race_field import RunnerState, Standing
 from fairtrial.arena.timing.stats.ratio_text import estimate_text
-from fairtrial.arena.timing.stats.sequential import LOOKS, SessionLook, next_look
+from fairtrial.arena.timing.stats.sequential import LOOKS, Claim, SessionLook, next_look
 from fairtrial.arena.timing.summary import Replicate, replicate_statistics, summarize
 from fairtrial.arena.timing.total_checks import (
     TotalBatch,
@@ -159,7 +160,10 @@ async def measure(
     while (goal := next_look(len(record.replicates))) is not None:
         done = len(record.replicates)
         left_s = rules.budget_s - record.charged_s
-        record.add(await _run(timer, changes, f"{label}/{name}", done, goal - done, left_s))
+        # The early look is within the first batch: another one would be staged anew.
+        early = None if done else partial(_is_decided_early, rules)
+        run = _run(timer, changes, f"{label}/{name}", done, goal - done, left_s, early)
+        record.add(await run)
         if record.rejection is not None:
             return record.give_up(rules, rules.alpha)
         so_far = _report(watcher, name, record, rules)
@@ -284,10 +288,29 @@ def _confirm(
 
 
 async def _run(
-    timer: Timer, changes: Changes | None, label: str, first: int, count: int, budget_s: float
+    timer: Timer,
+    changes: Changes | None,
+    label: str,
+    first: int,
+    count: int,
+    budget_s: float,
+    is_enough: IsEnough | None = None,
 ) -> SessionBatch:
     """Run sessions; an error of the arena becomes a rejection of this candidate alone."""
-    return await _explain_errors(timer.run(changes, label, first, count, budget_s), SessionBatch)
+    if is_enough is not None and isinstance(timer, EarlyTimer):
+        run = timer.run_until(changes, label, first, count, budget_s, is_enough)
+    else:
+        run = timer.run(changes, label, first, count, budget_s)
+    return await _explain_errors(run, SessionBatch)
+
+
+def _is_decided_early(rules: DecisionRules, replicates: Sequence[Replicate]) -> bool:
+    """Return whether the first sessions show that a candidate is clearly slower."""
+    if len(replicates) != EARLY_LOOK:
+        return False
+    statistics = replicate_statistics(replicates)
+    look = session_look(statistics, alpha=rules.alpha, min_effect=rules.min_effect)
+    return look.claim == Claim.SLOWER and rules.is_decided(look)
 
 
 async def _explain_errors(work: Awaitable[B], make: type[B]) -> B:
@@ -370,7 +393,7 @@ def _lasting_vetoes(measured: Measurement) -> tuple[str, ...]:
 
 
 def _budget_notes(record: _TimedCandidate, rules: DecisionRules) -> list[str]:
-    if len(record.replicates) >= LOOKS[0]:
+    if len(record.replicates) >= LOOKS[0] or _is_decided_early(rules, record.replicates):
         return []
     return [
         f"only {len(record.replicates)} sessions fit into {rules.budget_s:g} s, and of fewer than "

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import operator
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from fairtrial.core import canonical_json, is_scalar, scalar_text
@@ -12,6 +15,8 @@ from fairtrial.study.design.rows import is_number
 
 MANY_VALUES = 10
 """A column with more different numbers than this is a scale rather than a set of levels."""
+_OWN_KEYS = frozenset((str, int, float, type(None)))
+"""Types whose values are levels of their own; true and 1 are equal, and two levels."""
 CONFOUNDED = 0.999
 """The association from which on the effects of two columns are confounded."""
 
@@ -37,24 +42,23 @@ class DesignColumn:
         names: Sequence[str] = (),
     ) -> None:
         self.name = name
-        keys = [_key(value) for value in values]
-        codes: dict[Any, int] = {}
-        distinct: list[Any] = []
-        for key, value in zip((*map(_key, levels), *keys), (*levels, *values), strict=True):
-            if key not in codes:
-                codes[key] = len(distinct)
-                distinct.append(value)
-        self.codes = [codes[key] for key in keys]
+        keys, level_keys = _keys(values), _keys(levels)
+        # The last value that is given for a key stays, which is the first of the column.
+        firsts = dict(zip(reversed(keys), reversed(values), strict=True))
+        firsts |= zip(reversed(level_keys), reversed(levels), strict=True)
+        codes = {key: code for code, key in enumerate(dict.fromkeys((*level_keys, *keys)))}
+        distinct = [firsts[key] for key in codes]
+        self.codes = list(map(codes.__getitem__, keys))
         self.counts = dict(sorted(Counter(self.codes).items()))
         """The number of rows of each level that occurs, by code."""
-        self.numbers = (
-            [float(value) for value in values] if all(is_number(value) for value in values) else []
-        )
+        # Values of one level are equal: all of them are numbers if one is.
+        are_numbers = all(is_number(distinct[code]) for code in self.counts)
+        self.numbers = list(map(float, values)) if are_numbers else []
         """The values, if all of them are numbers; otherwise empty."""
-        level_names = {codes[_key(level)]: name for level, name in zip(levels, names, strict=False)}
+        level_names = {codes[key]: name for key, name in zip(level_keys, names, strict=False)}
         self.labels = _label_levels(distinct, level_names)
         """The names of the levels, by code."""
-        declared = {codes[_key(level)] for level in levels}
+        declared = {codes[key] for key in level_keys}
         self._is_sampled = any(
             is_number(distinct[code]) for code in self.counts if code not in declared
         )
@@ -75,6 +79,20 @@ class DesignColumn:
         is_sparse = distinct > 2 and 2 * distinct > len(self.codes)
         return distinct > MANY_VALUES or is_sparse or self._is_between_levels
 
+    @cached_property
+    def deviations(self) -> list[float]:
+        """The numbers' deviations from their mean, scaled to at most 1 so that squares don't
+        underflow."""
+        mean = math.fsum(self.numbers) / len(self.numbers)
+        deviations = [x - mean for x in self.numbers]
+        largest = max(map(abs, deviations))
+        return [x / largest for x in deviations] if largest else deviations
+
+    @cached_property
+    def spread(self) -> float:
+        """The sum of the squared deviations."""
+        return math.fsum(x * x for x in self.deviations)
+
     @property
     def ratio(self) -> float:
         """The count of the most frequent value, divided by that of the least frequent one."""
@@ -93,7 +111,7 @@ def read_columns(
     """
     levels, names = levels or {}, names or {}
     columns = []
-    for name in dict.fromkeys(name for row in rows for name in row):
+    for name in dict.fromkeys(itertools.chain.from_iterable(rows)):
         values = [row.get(name) for row in rows]
         columns.append(DesignColumn(name, values, levels.get(name, ()), names.get(name, ())))
     return columns
@@ -116,9 +134,9 @@ def associate(first: DesignColumn, second: DesignColumn) -> tuple[float, str, bo
         if v >= CONFOUNDED or not are_numbers:
             return v, "cramers_v", equal
     if are_numbers:
-        return abs(_correlation(first.numbers, second.numbers)), "correlation", equal
+        return abs(_correlation(first, second)), "correlation", equal
     scale, levels = (first, second) if first.is_scale else (second, first)
-    return _correlation_ratio(scale.numbers, levels), "correlation_ratio", None
+    return _correlation_ratio(scale, levels), "correlation_ratio", None
 
 
 def _cramers_v(
@@ -136,30 +154,26 @@ def _cramers_v(
     return math.sqrt(min(1.0, max(0.0, (math.fsum(shares) - 1) / (smaller - 1))))
 
 
-def _correlation(xs: Sequence[float], ys: Sequence[float]) -> float:
-    xs, ys = _deviations(xs), _deviations(ys)
-    spread = math.sqrt(math.fsum(x * x for x in xs)) * math.sqrt(math.fsum(y * y for y in ys))
-    joint = math.fsum(x * y for x, y in zip(xs, ys, strict=True))
+def _correlation(first: DesignColumn, second: DesignColumn) -> float:
+    spread = math.sqrt(first.spread) * math.sqrt(second.spread)
+    joint = math.fsum(map(operator.mul, first.deviations, second.deviations))
     return max(-1.0, min(1.0, joint / spread)) if spread else 0.0
 
 
-def _correlation_ratio(numbers: Sequence[float], levels: DesignColumn) -> float:
+def _correlation_ratio(scale: DesignColumn, levels: DesignColumn) -> float:
     """Return Pearson's eta: the root of the share of variance that is between levels."""
-    deviations = _deviations(numbers)
-    spread = math.fsum(x * x for x in deviations)
     sums: defaultdict[int, float] = defaultdict(float)
-    for x, code in zip(deviations, levels.codes, strict=True):
+    for x, code in zip(scale.deviations, levels.codes, strict=True):
         sums[code] += x
     between = math.fsum(total**2 / levels.counts[code] for code, total in sums.items())
-    return math.sqrt(min(1.0, between / spread)) if spread else 0.0
+    return math.sqrt(min(1.0, between / scale.spread)) if scale.spread else 0.0
 
 
-def _deviations(numbers: Sequence[float]) -> list[float]:
-    """Return deviations from the mean, scaled to at most 1 so that squares don't underflow."""
-    mean = math.fsum(numbers) / len(numbers)
-    deviations = [x - mean for x in numbers]
-    largest = max(map(abs, deviations))
-    return [x / largest for x in deviations] if largest else deviations
+def _keys(values: Sequence[Any]) -> Sequence[Any]:
+    """Return what makes values one level, for each value."""
+    if _OWN_KEYS.issuperset(map(type, values)):
+        return values
+    return [_key(value) for value in values]
 
 
 def _key(value: Any) -> Any:

@@ -196,6 +196,8 @@ def balance_report(study: Study, conditions: Sequence[Condition]) -> BalanceRepo
             **condition.factor_assignments,
             **{f"block_{name}": value for name, value in condition.block_assignments.items()},
         }
+        if condition.block_assignments
+        else condition.factor_assignments
         for condition in conditions
     ]
     kept = [row for row, c in zip(rows, conditions, strict=True) if c.admissible]
@@ -256,6 +258,8 @@ def _find_lost_levels(
     columns: Sequence[DesignColumn], exclusions: _Exclusions
 ) -> Iterator[ExcludedLevels]:
     """Yield levels with excluded conditions, of factors whose levels keep different shares."""
+    if not exclusions.constraints:
+        return
     for column in columns:
         if column.is_scale:
             continue

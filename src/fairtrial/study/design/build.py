@@ -24,6 +24,7 @@ from fairtrial.study.model.conditions import Condition, ConditionList, DesignRow
 from fairtrial.study.model.factors import Block, Constraint, DesignKind, DesignSpec, Factor
 from fairtrial.study.model.identity import FingerprintMaker, fingerprint_maker, hash_condition
 from fairtrial.study.model.large_counts import format_large_count
+from fairtrial.study.model.runs import quick_maker
 from fairtrial.study.model.study import SeedPolicy, Study
 from fairtrial.study.protocols import Design
 
@@ -166,6 +167,9 @@ def paused_gc() -> Iterator[None]:
             gc.enable()
 
 
+_new_condition = quick_maker(Condition)
+
+
 def _make_condition(
     row: DesignRow,
     admissible: bool,
@@ -178,18 +182,18 @@ def _make_condition(
         hashed_factors = {name: row.raw_cells[name] for name in row.factors}
         hashed_blocks = {name: row.raw_cells[name] for name in row.blocks}
     text = text_of(hashed_factors, hashed_blocks)
-    return Condition(
-        condition_id=hash_condition(text, row.id_metadata),
-        factor_assignments=dict(row.factors),
-        block_assignments=dict(row.blocks),
-        metadata={
-            **row.metadata,
-            "fingerprint": text,
-            **(_describe_comparison(comparison_levels, row.factors) if comparison_levels else {}),
-        },
-        admissible=admissible,
-        constraint_messages=messages,
+    metadata = {**row.metadata, "fingerprint": text}
+    if comparison_levels:
+        metadata |= _describe_comparison(comparison_levels, row.factors)
+    condition: Condition = _new_condition(
+        hash_condition(text, row.id_metadata),
+        dict(row.factors),
+        dict(row.blocks),
+        metadata,
+        admissible,
+        messages,
     )
+    return condition
 
 
 def _find_comparison_levels(factors: Sequence[Factor]) -> ComparisonLevels:

@@ -79,13 +79,17 @@ class ConstraintChecker:
     def check_rows(
         self, rows: Iterable[DesignRow]
     ) -> Iterator[tuple[DesignRow, bool, tuple[str, ...]]]:
-        """Yield each row with what a call for it returns; much faster for many rows.
+        """Return each row with what a call for it returns; much faster for many rows.
 
         Raises what a call for one row after the other would raise, when it comes to that row.
         """
         if not self._rules:
-            yield from ((row, True, ()) for row in rows)
-            return
+            return zip(rows, itertools.repeat(True), itertools.repeat(()))
+        return self._check_rows(rows)
+
+    def _check_rows(
+        self, rows: Iterable[DesignRow]
+    ) -> Iterator[tuple[DesignRow, bool, tuple[str, ...]]]:
         for chunk in _chunks(rows):
             if len(chunk) * len(self._rules) < MIN_CHECKS:
                 for row in chunk:

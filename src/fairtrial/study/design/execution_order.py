@@ -28,7 +28,7 @@ def execution_order(study: Study, conditions: Sequence[Condition]) -> array[int]
     if schedule is None:
         return order
     batches = schedule.batches(study, conditions)
-    return array("Q", sorted(order, key=batches.__getitem__))
+    return array("I", sorted(order, key=batches.__getitem__))
 
 
 def _random_order(study: Study, conditions: Sequence[Condition]) -> array[int]:
@@ -39,10 +39,13 @@ def _random_order(study: Study, conditions: Sequence[Condition]) -> array[int]:
     groups: dict[str, array[int]] = {}
     for condition, indexes in plan_indexes(study, conditions):
         block = canonical_json(condition.block_assignments)
-        groups.setdefault(block, array("Q")).extend(indexes)
-    order: array[int] = array("Q")
-    for group in groups.values():
+        groups.setdefault(block, array("I")).extend(indexes)
+    order: array[int] = array("I")
+    for block in list(groups):
+        group = groups.pop(block)
         rng.shuffle(group)
+        if not groups and not order:
+            return group  # the only block: no second copy of millions of indexes
         order.extend(group)
     return order
 
@@ -70,7 +73,7 @@ def _order_by_subject(
             position = positions[replicate % len(positions)]
             session = (subject, replicate, pair)
             sessions.setdefault(session, []).append((position, plan_index))
-    order: array[int] = array("Q")
+    order: array[int] = array("I")
     for sessions in groups.values():
         keys = list(sessions)
         rng.shuffle(keys)

@@ -18,11 +18,14 @@ from fairtrial.study.design.expressions import Expression
 from fairtrial.study.design.rows import Assignment, block_assignments, count_blocks
 from fairtrial.study.model.conditions import DesignRow, DesignTable
 from fairtrial.study.model.factors import Factor
+from fairtrial.study.model.runs import quick_maker
 from fairtrial.study.model.study import Study
 
 NO_METADATA: Mapping[str, Any] = MappingProxyType({})
 MAX_STATES = 100_000
 """The most partial combinations for which it is checked that at least one can be completed."""
+
+_new_row = quick_maker(DesignRow)
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ def _generate_rows(study: Study) -> Iterator[DesignRow]:
     blocks = block_assignments(study)
     for factors in combinations(study.factors):
         for block in blocks:
-            yield DesignRow(factors, block, NO_METADATA, NO_METADATA)
+            yield _new_row(factors, block, NO_METADATA, NO_METADATA, None)
 
 
 def combinations(factors: Sequence[Factor]) -> Iterator[Assignment]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fairtrial.core import Mistake, StudyError, canonical_json, dump_record
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.factors import DesignKind
-from fairtrial.study.model.identity import run_id_maker, seed_maker
+from fairtrial.study.model.identity import run_id_maker, run_id_numbers, seed_maker
 from fairtrial.study.model.runs import RunSpec, make_spec
 from fairtrial.study.model.study import Study
 
@@ -60,18 +60,24 @@ def count_pairs(study: Study, factors: Mapping[str, Any]) -> int:
     """Return the number of pairs of agent and problem under a condition that assigns these."""
     if study.condition_runner is not None:
         return 1
-    agents = problems = 1  # a factor names one
-    if factors.keys().isdisjoint(AGENT_FACTORS):
-        agents = len(study.agent_specs or study.agents) or 1
-    if factors.keys().isdisjoint(PROBLEM_FACTORS):
-        problems = len(study.problem_ids or study.problems) or 1
-    return agents * problems
+    has_agent, has_problem = _assigns(factors, AGENT_FACTORS), _assigns(factors, PROBLEM_FACTORS)
+    agents = 1 if has_agent else len(study.agent_specs or study.agents) or 1
+    return agents * (1 if has_problem else len(study.problem_ids or study.problems) or 1)
+
+
+def _assigns(factors: Mapping[str, Any], names: Sequence[str]) -> bool:
+    """Return whether any of the names is a factor, which then names one agent or problem."""
+    for name in names:  # noqa: SIM110  # `any` takes three times as long, for each condition
+        if name in factors:
+            return True
+    return False
 
 
 def _get_assigned(condition: Condition, names: Sequence[str]) -> tuple[str, ...]:
     factors = condition.factor_assignments
-    if not factors.keys().isdisjoint(names):
-        return next((str(factors[name]),) for name in names if name in factors)
+    for name in names:
+        if name in factors:
+            return (str(factors[name]),)
     return ()
 
 
@@ -201,6 +207,8 @@ def _refuse_duplicates(study: Study, conditions: Sequence[Condition]) -> None:
     if repeated:
         raise StudyError(repeated)
     seen: set[str] = set()
+    if len({condition.condition_id for condition in conditions}) == len(conditions):
+        return
     for condition in conditions:
         if condition.condition_id in seen:
             raise StudyError(
@@ -225,8 +233,12 @@ def find_repeated_names(study: Study) -> Iterator[Mistake]:
             seen.add(name)
 
 
-def refuse_collisions(study: Study, conditions: Sequence[Condition]) -> None:
+def refuse_collisions(
+    study: Study, conditions: Sequence[Condition], runs: int | None = None
+) -> None:
     """Raise `StudyError` if two different runs have the same id by chance.
+
+    runs: how many runs are planned, if that is known
 
     Ids have 48 bits: the probability is about 1 in 560 for a million runs, and 1 in 6 for
     `MAX_RUNS`. Takes 8 bytes of memory for each run.
@@ -234,8 +246,11 @@ def refuse_collisions(study: Study, conditions: Sequence[Condition]) -> None:
     import numpy as np
 
     _refuse_duplicates(study, conditions)
-    numbers = _generate_id_numbers(study, conditions)
-    ids = np.fromiter(numbers, dtype=np.uint64, count=count_runs(study, conditions))
+    replicates = range(1, count_replicates(study) + 1)
+    numbers = run_id_numbers(study.study_id, _run_names(study, conditions), replicates)
+    ids = np.fromiter(
+        numbers, dtype=np.uint64, count=count_runs(study, conditions) if runs is None else runs
+    )
     ids.sort()
     repeated = ids[1:][ids[1:] == ids[:-1]]
     if not repeated.size:
@@ -255,18 +270,14 @@ def refuse_collisions(study: Study, conditions: Sequence[Condition]) -> None:
     )
 
 
-def _generate_id_numbers(study: Study, conditions: Sequence[Condition]) -> Iterator[int]:
-    """Yield the runs' ids as numbers, without creating their specs."""
-    replicates = range(1, count_replicates(study) + 1)
+def _run_names(
+    study: Study, conditions: Iterable[Condition]
+) -> Iterator[tuple[str, Iterable[tuple[str | None, str | None]]]]:
+    """Yield the id of each admissible condition, with its pairs of agent and problem."""
     for condition in conditions:
-        if not condition.admissible:
-            continue
-        names = itertools.product(get_agents(study, condition), get_problems(study, condition))
-        # The order doesn't matter here, and a maker holds much more than a name.
-        for agent, problem in names:
-            make = run_id_maker(study.study_id, condition.condition_id, agent, problem)
-            for replicate in replicates:
-                yield int(make(replicate)[4:], 16)
+        if condition.admissible:
+            names = itertools.product(get_agents(study, condition), get_problems(study, condition))
+            yield condition.condition_id, names
 
 
 def plan_indexes(

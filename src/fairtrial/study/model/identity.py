@@ -7,9 +7,10 @@ a way that changes an id.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from json.encoder import encode_basestring_ascii
 from math import isfinite
 from typing import Any
@@ -18,6 +19,8 @@ from fairtrial.core import canonical_json
 
 ID_DIGITS = 12
 SEED_MODULUS = 2**31 - 1
+MAX_KNOWN = 10_000
+"""How many values' texts are kept while conditions are made."""
 MAX_SHORT = 10**100
 """Longer integers may have more digits than Python writes."""
 
@@ -45,6 +48,8 @@ def fingerprint_maker() -> FingerprintMaker:
     Conditions of a design assign the same names, mostly scalars, so the text around the values is
     made once.
     """
+    known: dict[type, dict[Any, str]] = {str: {}, int: {}}
+    """The texts of values that were seen; 0.0 and -0.0 are equal, and have two."""
     forms: dict[tuple[tuple[str, ...], tuple[str, ...]], tuple[str, list[str], list[str]]] = {}
 
     def make(factors: Mapping[str, Any], blocks: Mapping[str, Any]) -> str:
@@ -55,9 +60,20 @@ def fingerprint_maker() -> FingerprintMaker:
                 return fingerprint(factors, blocks)
             form = forms[key] = _fingerprint_form(*key)
         text, factor_names, block_names = form
-        cells = [_scalar_json(blocks[name]) for name in block_names]
-        cells += [_scalar_json(factors[name]) for name in factor_names]
-        return fingerprint(factors, blocks) if None in cells else text % tuple(cells)
+        values = [blocks[name] for name in block_names] if block_names else []
+        values += [factors[name] for name in factor_names]
+        cells = []
+        for value in values:
+            texts = known.get(type(value))
+            cell = None if texts is None else texts.get(value)
+            if cell is None:
+                cell = _scalar_json(value)
+                if cell is None:
+                    return fingerprint(factors, blocks)
+                if texts is not None and len(texts) < MAX_KNOWN:
+                    texts[value] = cell
+            cells.append(cell)
+        return text % tuple(cells)
 
     return make
 
@@ -122,6 +138,26 @@ def run_id_maker(
         return f"run-{digest.hexdigest()[:ID_DIGITS]}"
 
     return make
+
+
+def run_id_numbers(
+    study_id: str,
+    names: Iterable[tuple[str, Iterable[tuple[str | None, str | None]]]],
+    replicates: Sequence[int],
+) -> Iterator[int]:
+    """Yield the digits of the ids of many runs (`run_id_maker`) as numbers.
+
+    names: ids of conditions, each with its pairs of agent and problem
+    """
+    name_json = functools.lru_cache(10_000)(_name_json)
+    tail = f',"study_id":{_name_json(study_id)}}}'
+    for condition_id, pairs in names:
+        middle = f',"condition_id":{encode_basestring_ascii(condition_id)},"problem_id":'
+        for agent_id, problem_id in pairs:
+            head = f'{{"agent_id":{name_json(agent_id)}{middle}{name_json(problem_id)},"replicate":'
+            for replicate in replicates:
+                digest = hashlib.sha256(f"{head}{replicate}{tail}".encode()).digest()
+                yield int.from_bytes(digest[: ID_DIGITS // 2], "big")
 
 
 def _name_json(name: str | None) -> str:

@@ -28,6 +28,8 @@ def copy_value(value: Any) -> Any:
     Objects of other classes are shared, and so are values that hold themselves or are nested too
     deeply to be copied.
     """
+    if type(value) is dict and _SHARED.issuperset(map(type, value.values())):
+        return value.copy()
     try:
         return _copy(value)
     except RecursionError:

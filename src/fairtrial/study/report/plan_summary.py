@@ -10,7 +10,7 @@ from typing import Any
 
 from fairtrial.core import table_files
 from fairtrial.study.design.balance import BalanceReport, balance_report
-from fairtrial.study.design.build import design_table, make_conditions
+from fairtrial.study.design.build import design_table, make_conditions, paused_gc
 from fairtrial.study.design.effect_correlations import ConditionAliasing, condition_aliasing
 from fairtrial.study.design.runs import (
     count_replicates,
@@ -43,6 +43,8 @@ from fairtrial.study.tables.canonical import (
     plan_rows,
 )
 
+Names = tuple[str | None, ...]
+
 
 @dataclass(frozen=True)
 class PlanSummary:
@@ -65,6 +67,12 @@ class PlanSummary:
     def admissible(self) -> list[Condition]:
         """The conditions that no constraint excludes."""
         return [condition for condition in self.conditions if condition.admissible]
+
+    @cached_property
+    def used_names(self) -> tuple[set[Names], set[Names]]:
+        """The agents, and the problems, that conditions run with: a set for all conditions."""
+        agents = {get_agents(self.study, condition) for condition in self.admissible}
+        return agents, {get_problems(self.study, condition) for condition in self.admissible}
 
     @cached_property
     def replicates(self) -> int:
@@ -186,8 +194,9 @@ def summarize_plan(
     variances = [] if pilot is None else estimate_variances(pilot, study)
     study = apply_pilot(study, variances)
     table = design_table(study)
-    conditions = make_conditions(study, table)
-    runs = count_runs(study, conditions)
-    if check_run_ids:
-        refuse_collisions(study, conditions)
+    with paused_gc():
+        conditions = make_conditions(study, table)
+        runs = count_runs(study, conditions)
+        if check_run_ids:
+            refuse_collisions(study, conditions, runs)
     return PlanSummary(study, conditions, table.facts, runs, variances)

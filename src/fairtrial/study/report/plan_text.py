@@ -13,8 +13,6 @@ from fairtrial.study.design.constraints import constraint_message
 from fairtrial.study.design.runs import (
     DEFAULT_AGENT,
     DEFAULT_PROBLEM,
-    get_agents,
-    get_problems,
 )
 from fairtrial.study.hypotheses.planned_tests import PlannedTest
 from fairtrial.study.model.conditions import Condition
@@ -116,8 +114,7 @@ def _size_lines(plan: PlanSummary) -> Iterator[PlanLine]:
 
 def _format_runs(plan: PlanSummary) -> str:
     """Return `120 = 12 conditions × 5 replicates × ...`, or only the sum if it is no product."""
-    agents = {len(get_agents(plan.study, condition)) for condition in plan.admissible}
-    problems = {len(get_problems(plan.study, condition)) for condition in plan.admissible}
+    agents, problems = (set(map(len, names)) for names in plan.used_names)
     if len(agents) != 1 or len(problems) != 1:
         return f"{plan.runs:,}"
     terms = [
@@ -131,11 +128,7 @@ def _format_runs(plan: PlanSummary) -> str:
 
 def _find_defaults(plan: PlanSummary) -> list[str]:
     """Return the default agent and problem, as far as the study uses them."""
-    used = {
-        name
-        for condition in plan.admissible
-        for name in (*get_agents(plan.study, condition), *get_problems(plan.study, condition))
-    }
+    used = {name for sets in plan.used_names for names in sets for name in names}
     return [name for name in (DEFAULT_AGENT, DEFAULT_PROBLEM) if name in used]
 
 

@@ -146,7 +146,7 @@ def _plan_and_bind(
         plan_errors = _find_plan_mistakes(study, plan)
         mistakes.extend(plan_errors)
         if not plan_errors:
-            refuse_collisions(study, plan.conditions)
+            refuse_collisions(study, plan.conditions, len(plan))
         if settings.only is not None and not mistakes:
             check_expression(plan, settings.only)
             refuse_empty_selection(plan, settings.only)

@@ -71,6 +71,7 @@ class Purse:
 
     spent: what all attempts that ended took
     payments: what attempts under way have paid
+    has_ceiling: whether the study has a ceiling; without one, nothing is estimated
     is_exhausted: whether a run was refused with none under way
     """
 
@@ -87,6 +88,7 @@ class Purse:
         payments: what attempts under way have paid
         """
         self.budget, self.spent, self.is_exhausted = budget, spent, False
+        self.has_ceiling = budget.max_cost_usd is not None or budget.max_tokens is not None
         self.payments = payments
         self._stated = {
             name: Amount(binding.max_cost_usd or 0.0, binding.max_tokens or 0)
@@ -101,11 +103,6 @@ class Purse:
         """Take first estimates from earlier results: their agents, and what they took."""
         for agent, expense in earlier:
             self._costs[agent].add(expense)
-
-    @property
-    def has_ceiling(self) -> bool:
-        """Whether the study has one."""
-        return self.budget.max_cost_usd is not None or self.budget.max_tokens is not None
 
     @property
     def is_spent(self) -> bool:
@@ -132,9 +129,11 @@ class Purse:
 
     def settle(self, spec: RunSpec, outcome: Outcome) -> None:
         """Add what an attempt took that has ended."""
+        if not (self.has_ceiling or outcome.cost_usd or outcome.tokens):
+            return
         expense = Amount(outcome.cost_usd, outcome.tokens)
         self.spent = self.spent.plus(expense)
-        if outcome.status in COUNTED:
+        if self.has_ceiling and outcome.status in COUNTED:
             self._costs[spec.agent_spec_ref].add(expense)
 
     def estimate(self, agent: str | None) -> Amount:

@@ -84,6 +84,9 @@ def evaluate_output(
 
     run: the run that the output comes from
     """
+    evaluators = _find_evaluators(problem)
+    if evaluators is None:
+        return read_verdict(resolve(problem.evaluate(copy_value(output))))
     return _read_rows(problem, resolve(_evaluate(problem, output, run)))
 
 
@@ -341,7 +344,8 @@ class StudyWork(AsyncWork):
         run.add_output(read_output(resolve(self._call_agent(run, assignment))))
         if run.failure_kind is None and run.outputs is not None:
             run.is_evaluating = True
-            origin = EvaluationRun(copy_spec(assignment.spec), run.journal)
+            named = _find_evaluators(problem) is not None  # others aren't told about the run
+            origin = EvaluationRun(copy_spec(assignment.spec), run.journal) if named else None
             run.evaluations = evaluate_output(problem, run.outputs, origin)
 
     def _call_agent(self, run: _RunRecord, assignment: Assignment) -> Any:

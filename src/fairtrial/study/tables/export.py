@@ -6,11 +6,12 @@ A set is written completely into a hidden folder, checked, and then published in
 
 from __future__ import annotations
 
+import gc
 import itertools
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,8 @@ from fairtrial.study.tables.write_errors import explain_write_errors
 
 COMPLETE_CASES_FOLDER = "complete-cases"
 BATCH_RUNS = 256
+RARELY = 100_000
+"""How many objects are made between two collections of garbage; those of a few batches of runs."""
 Rows = dict[str, list[Row]]
 
 
@@ -183,6 +186,7 @@ def _write_csv(
                 types.observe("conditions", rows)
         tables = RunTables(source.study, source.conditions, folder, types)
         stack.callback(tables.close)
+        stack.enter_context(rare_collections())
         for batch in source.batches():
             totals.add(batch)
             tables.add(batch)
@@ -202,6 +206,17 @@ def _write_csv(
         }
     files = {"conditions": conditions, **tables.files}
     return {f"{table}.csv": file for table, file in files.items()}
+
+
+@contextmanager
+def rare_collections() -> Iterator[None]:
+    """Let the garbage collector look at new objects rarely: rows have no cycles."""
+    before = gc.get_threshold()
+    gc.set_threshold(max(before[0], RARELY) if before[0] else 0, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _condition_batches(source: TableSource, columns: Sequence[str]) -> Iterator[list[Row]]:

@@ -6,14 +6,14 @@ its traces. A value and its type together are what the agent returned.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from fairtrial.study.extensions import ExtraTable, StudyExtension, TableColumn
 from fairtrial.study.model.runs import RunResult
 from fairtrial.study.model.study import Study
-from fairtrial.study.tables.rows import Row, as_cell, as_json
+from fairtrial.study.tables.rows import SCALARS, Row, as_cell, as_json
 
 OUTPUTS = "outputs"
 COLUMNS = {
@@ -33,8 +33,8 @@ class OutputsTable(ExtraTable):
     is_sound = True
     columns = COLUMNS
 
-    def rows(self, result: RunResult) -> Iterator[Row]:
-        """Yield a row for each part of what the agent returned."""
+    def rows(self, result: RunResult) -> list[Row]:
+        """Return a row for each part of what the agent returned."""
         return output_rows(result)
 
 
@@ -54,37 +54,48 @@ class OutputsExtension(StudyExtension):
 _TABLE = OutputsTable()
 
 
-def output_rows(result: RunResult) -> Iterator[Row]:
-    """Yield a row for each part of what a run's agent returned."""
-    seen: set[str] = set()
-    for part, name, value in _parts(result):
-        field = f"{part}.{name}"
-        while field in seen:  # names such as 1 and "1", which are the same as text
-            field += "'"
-        seen.add(field)
-        yield [result.run_id, field, part, name, *typed_text(value)]
-
-
-def _parts(result: RunResult) -> Iterator[tuple[str, str, Any]]:
+def output_rows(result: RunResult) -> list[Row]:
+    """Return a row for each part of what a run's agent returned."""
+    rows: list[Row] = []
     outputs: Any = result.outputs
-    if not isinstance(outputs, Mapping):  # of results that are Python objects
+    if type(outputs) is not dict and not isinstance(outputs, Mapping):  # of Python objects
         outputs = {"value": outputs}
-    for name, value in outputs.items():
-        yield "output", str(name), value
-    for name, value in result.metrics.items():
-        if typed_text(value)[0] == "json":
-            yield "metric", str(name), value
+    _add_rows(rows, result.run_id, "output", outputs)
+    metrics = result.metrics
+    if not SCALARS.issuperset(map(type, metrics.values())):
+        rest = {name: value for name, value in metrics.items() if typed_text(value)[0] == "json"}
+        _add_rows(rows, result.run_id, "metric", rest)
     metadata = result.run_spec.execution_metadata if result.run_spec is not None else {}
-    for name, value in (metadata.get("agent_metadata") or {}).items():
-        yield "metadata", str(name), value
-    for number, value in enumerate(result.trace_refs):
-        yield "trace", str(number), value
+    if own := metadata.get("agent_metadata"):
+        _add_rows(rows, result.run_id, "metadata", own)
+    if result.trace_refs:
+        _add_rows(rows, result.run_id, "trace", dict(enumerate(result.trace_refs)))
+    return rows
+
+
+def _add_rows(rows: list[Row], run_id: str, part: str, values: Mapping[Any, Any]) -> None:
+    """Add a row for each value of a part; names that are the same as text get an apostrophe."""
+    fields: set[str] | None = None if all(type(name) is str for name in values) else set()
+    for key, value in values.items():
+        name = str(key)
+        field = f"{part}.{name}"
+        if fields is not None:  # names such as 1 and "1"
+            while field in fields:
+                field += "'"
+            fields.add(field)
+        if type(value) is str:
+            rows.append([run_id, field, part, name, "text", value])
+        else:
+            rows.append([run_id, field, part, name, *typed_text(value)])
 
 
 def typed_text(value: Any) -> tuple[str, str]:
     """Return the type of a value, and the text that stands for it."""
-    if type(value) is str:
+    kind = type(value)
+    if kind is str:
         return "text", value
+    if kind is float or kind is int:
+        return "number", repr(value)
     cell = value if value is None else as_cell(value)
     if cell is None:
         return "null", "null"

@@ -34,7 +34,8 @@ KEY_METRICS = ("latency_s", "cost_usd", "input_tokens", "output_tokens", PRIMARY
 MAX_KEPT = 1_000
 """How many sets of metrics are remembered."""
 UNKNOWN = "unknown"
-_SCALARS = frozenset({int, float, bool, str, type(None)})
+SCALARS = frozenset({int, float, bool, str, type(None)})
+"""The types that a cell can hold."""
 _EVENT_KEYS = frozenset((*EVENT_COLUMNS, "meta"))
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 _AUTO_GENERATED = _encode({"auto_generated": True})
@@ -65,7 +66,7 @@ class MetricColumns:
     def split(self, metrics: Mapping[str, Any]) -> tuple[tuple[str, ...], Row, Sequence[str]]:
         """Return the names and values of the metrics that get a column, and the other names."""
         names = tuple(metrics)
-        if _SCALARS.issuperset(map(type, metrics.values())):
+        if SCALARS.issuperset(map(type, metrics.values())):
             kept = self._kept.get(names)
             if kept is None:
                 kept = tuple(name for name in names if name not in KEY_METRICS)
@@ -73,7 +74,7 @@ class MetricColumns:
                     self._kept[names] = kept
             return kept, [metrics[name] for name in kept], ()
         cells = {name: _plain_scalar(value) for name, value in metrics.items()}
-        others = [name for name, value in cells.items() if type(value) not in _SCALARS]
+        others = [name for name, value in cells.items() if type(value) not in SCALARS]
         for name in (*KEY_METRICS, *others):
             cells.pop(name, None)
         return tuple(cells), list(cells.values()), others
@@ -89,9 +90,9 @@ class MetricColumns:
         """Return a run's metrics in the columns known so far; adds columns for new metrics."""
         cells: Row = [None] * len(self.names)
         for name, value in metrics.items():
-            if type(value) not in _SCALARS:
+            if type(value) not in SCALARS:
                 value = _plain_scalar(value)
-                if type(value) not in _SCALARS:
+                if type(value) not in SCALARS:
                     self.left_out[name] = self.left_out.get(name, 0) + 1
                     continue
             if name not in self._indices:
@@ -138,32 +139,39 @@ class RunRows:
         """Return the cells of a run that are not those of its metrics."""
         spec, metrics = result.run_spec, result.metrics
         assert spec is not None
-        metadata = spec.execution_metadata
+        find = spec.execution_metadata.get
         was_run = result.status is not RunStatus.SKIPPED
+        about = [
+            find("problem_family") or UNKNOWN,
+            find("agent_id", spec.agent_spec_ref),
+            find("agent_kind") or UNKNOWN,
+            find("pattern_name") or UNKNOWN,
+            find("model_name") or UNKNOWN,
+            metrics.get("input_tokens", 0) if was_run else None,
+            metrics.get("output_tokens", 0) if was_run else None,
+        ]
+        if not SCALARS.issuperset(map(type, about)):
+            about = list(map(as_cell, about))
+        failure = result.failure_kind
         return [
             self._study.study_id,
             spec.condition_id,
             result.run_id,
             spec.problem_id,
-            as_cell(metadata.get("problem_family") or UNKNOWN),
-            as_cell(metadata.get("agent_id", spec.agent_spec_ref)),
-            as_cell(metadata.get("agent_kind") or UNKNOWN),
-            as_cell(metadata.get("pattern_name") or UNKNOWN),
-            as_cell(metadata.get("model_name") or UNKNOWN),
+            *about[:5],
             spec.seed,
             spec.replicate,
-            str(result.status),
+            result.status.value,
             result.started_at,
             result.ended_at,
             result.latency if was_run else None,
-            as_cell(metrics.get("input_tokens", 0)) if was_run else None,
-            as_cell(metrics.get("output_tokens", 0)) if was_run else None,
+            *about[5:],
             result.cost if was_run else None,
             _as_number(primary_outcome(metrics, result.evaluator_outputs, self._study.outcomes)),
             result.trace_refs[0] if result.trace_refs else None,
             MANIFEST_FILE,
             result.error_info,
-            None if result.failure_kind is None else str(result.failure_kind),
+            None if failure is None else failure.value,
             result.attempt if was_run else None,
             result.executor,
             result.host,
@@ -184,20 +192,24 @@ class RunRows:
         return cells
 
 
-def event_rows(study: Study, result: RunResult) -> Iterator[Row]:
-    """Yield a row for each event that a run emitted.
+def event_rows(study: Study, result: RunResult) -> list[Row]:
+    """Return a row for each event that a run emitted.
 
     A run that emitted no events gets one `assistant_output` event with the text of its output;
     a run that raised, crashed or was skipped has none.
     """
-    spec, run_id = result.run_spec, result.run_id
+    spec = result.run_spec
     assert spec is not None
-    events: Sequence[Mapping[str, Any]] = result.observations
-    if not events:
+    if not result.observations:
         has_output = result.outputs or result.failure_kind is FailureKind.REPORTED
         if has_output or result.status is RunStatus.SUCCESS:
-            yield _output_row(study, spec, result)
-        return
+            return [_output_row(study, spec, result)]
+        return []
+    return list(_emitted_rows(study, spec, result))
+
+
+def _emitted_rows(study: Study, spec: RunSpec, result: RunResult) -> Iterator[Row]:
+    events, run_id = result.observations, result.run_id
     for index, event in enumerate(events):
         meta = event.get("meta", event.get("meta_json"))
         if not event.keys() <= _EVENT_KEYS:
@@ -255,27 +267,31 @@ def _short_hash(text: str) -> str:
     return f"evt-{hashlib.sha256(text.encode()).hexdigest()[:ID_DIGITS]}"
 
 
-def evaluation_rows(result: RunResult) -> Iterator[Row]:
-    """Yield a row for each evaluation of a run's output."""
+def evaluation_rows(result: RunResult) -> list[Row]:
+    """Return a row for each evaluation of a run's output."""
+    rows = []
     for evaluation in result.evaluator_outputs:
-        notes = evaluation.get("notes_json", {})
-        yield [
+        find, notes = evaluation.get, evaluation.get("notes_json", {})
+        value = find("metric_value")
+        row = [
             result.run_id,
-            as_cell(evaluation.get("evaluator_id", "problem_evaluator")),
-            as_cell(evaluation.get("metric_name", "score")),
-            _as_number(evaluation.get("metric_value")),
-            as_cell(evaluation.get("metric_unit", "unitless")),
-            as_cell(evaluation.get("aggregation_level", "run")),
+            find("evaluator_id", "problem_evaluator"),
+            find("metric_name", "score"),
+            value if type(value) is float else _as_number(value),
+            find("metric_unit", "unitless"),
+            find("aggregation_level", "run"),
             notes if isinstance(notes, str) else as_json(notes),
         ]
+        rows.append(row if SCALARS.issuperset(map(type, row)) else list(map(as_cell, row)))
+    return rows
 
 
 def as_cell(value: Any) -> Any:
     """Convert a value to a scalar that a cell can hold; anything else becomes JSON text."""
-    if type(value) in _SCALARS:
+    if type(value) in SCALARS:
         return value
     value = _plain_scalar(value)
-    return value if type(value) in _SCALARS else as_json(value)
+    return value if type(value) in SCALARS else as_json(value)
 
 
 def _as_number(value: Any) -> Any:
@@ -321,4 +337,4 @@ def _to_json_data(value: Any) -> Any:
     if hasattr(value, "tolist"):  # numpy arrays
         return _to_json_data(value.tolist())
     value = _plain_scalar(value)
-    return value if type(value) in _SCALARS else str(value)
+    return value if type(value) in SCALARS else str(value)

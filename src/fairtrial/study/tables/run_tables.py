@@ -60,7 +60,7 @@ class RunTables:
         self._shapes: dict[tuple[str, ...], int] = {}
         self._first_places: list[int] = []
         self._first_left_out: dict[str, tuple[int, int]] = {}
-        self._places, self._ends = array("Q"), array("Q")
+        self._places, self._ends = array("I"), array("Q", [0])
         # The number of the shape, and the size of each table's lines.
         self._header = struct.Struct(f"<{1 + len(self._names)}I")
         self._path = folder / SPOOL_FILE
@@ -71,8 +71,8 @@ class RunTables:
         """Add some results, each with its position; all of them need different positions."""
         lines = [self._run_lines(batch)]
         results = [result for _, result in batch]
-        lines.append(self._lines("events", [list(event_rows(self._study, r)) for r in results]))
-        lines.append(self._lines("evaluations", [list(evaluation_rows(r)) for r in results]))
+        lines.append(self._lines("events", [event_rows(self._study, r) for r in results]))
+        lines.append(self._lines("evaluations", [evaluation_rows(r) for r in results]))
         for name, table in self._extra.items():
             lines.append(self._lines(name, [list(table.rows(result)) for result in results]))
         shapes = self._batch_shapes
@@ -195,15 +195,19 @@ class RunTables:
         """Yield the spooled lines in order: for each run its shape, and its lines in each table."""
         import numpy as np
 
-        places = np.frombuffer(self._places, dtype=np.uint64)
+        places = np.frombuffer(self._places, dtype=np.uint32)
         ends = np.frombuffer(self._ends, dtype=np.uint64)
-        order = np.argsort(places, kind="stable")
+        # Sorted by putting each number in its place: `argsort` takes four times the memory.
+        count = np.uint32(len(places))
+        order = np.full(int(places.max(initial=0)) + 1, count, dtype=np.uint32)
+        order[places] = np.arange(count, dtype=np.uint32)
+        if len(order) > count:
+            order = order[order < count]
         descriptor = os.open(self._path, os.O_RDONLY)
         try:
             for start in range(0, len(order), CHUNK_RUNS):
                 numbers = order[start : start + CHUNK_RUNS]
-                lasts = ends[numbers].tolist()
-                firsts = np.where(numbers > 0, ends[numbers - 1], 0).tolist()
+                firsts, lasts = ends[numbers].tolist(), ends[numbers + 1].tolist()
                 chunk, size = [], 0
                 for first, last in zip(firsts, lasts, strict=True):
                     data = os.pread(descriptor, last - first, first)

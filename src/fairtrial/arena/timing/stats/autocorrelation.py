@@ -49,6 +49,14 @@ if TYPE_CHECKING:
 
 ALLOWANCE, FEW_SESSIONS = 1.4, 3.0
 """The factor of n sessions that don't look autocorrelated is ALLOWANCE + FEW_SESSIONS / n."""
+EARLY_LOOK, EARLY_SHARE = 3, 0.1
+"""After how many sessions there is an early look, and its share of alpha. It comes on top of the
+other looks, whose widened intervals use a part of alpha only: `benchmarks/statistics.py` shows the
+rates of all looks together."""
+CLEARLY_SLOWER = math.log(1.25)
+"""The early look claims nothing but candidates that take longer than the base by more than this.
+Gains always take six sessions: with three, nothing shows work outside of samples, slow starts or
+totals that contradict the median."""
 SUSPICIOUS = 2.0
 """From this many standard deviations above 0 on, r is reported as autocorrelation."""
 
@@ -56,14 +64,19 @@ SUSPICIOUS = 2.0
 def session_look(statistics: Sequence[float], *, alpha: float, min_effect: float) -> SessionLook:
     """Return what may be concluded after these sessions, even if they are autocorrelated.
 
-    It is `interim_look`, with its interval widened; the rules for calling it are the same.
+    It is `interim_look`, with its interval widened; the rules for calling it are the same. In
+    addition there is an early look after three sessions, at a candidate that is clearly slower.
     """
     import numpy as np
 
     look = interim_look(statistics, alpha=alpha, min_effect=min_effect)
+    rows = np.asarray(statistics, dtype=float)[None, :]
+    if len(statistics) == EARLY_LOOK:
+        low, high = (float(bounds[0]) for bounds in early_intervals(rows, alpha))
+        if low > CLEARLY_SLOWER:
+            return replace(look, low=low, high=high, claim=claim(low, high, min_effect))
     if not math.isfinite(look.low):
         return look
-    rows = np.asarray(statistics, dtype=float)[None, :]
     low, high = (float(bounds[0]) for bounds in widened_intervals(rows, alpha))
     return replace(look, low=low, high=high, claim=claim(low, high, min_effect))
 
@@ -73,6 +86,19 @@ def widened_intervals(statistics: Values, alpha: float) -> tuple[Values, Values]
     low, high = intervals(statistics, alpha)
     extra = (widening(statistics) - 1) * (high - low) / 2
     return low - extra, high + extra
+
+
+def early_intervals(statistics: Values, alpha: float) -> tuple[Values, Values]:
+    """Return lower and upper bounds after `EARLY_LOOK` sessions, at their share of alpha."""
+    import numpy as np
+    from scipy import special
+
+    sessions = statistics.shape[1]
+    mean = np.mean(statistics, axis=1)
+    sd = np.maximum(np.std(statistics, axis=1, ddof=1), sequential.LEAST_SPREAD)
+    quantile = -float(special.stdtrit(sessions - 1, EARLY_SHARE * alpha / 2))
+    width = quantile * sd / math.sqrt(sessions) * widening(statistics)
+    return mean - width, mean + width
 
 
 def widening(statistics: Values) -> Values:
