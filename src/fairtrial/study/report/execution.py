@@ -19,6 +19,7 @@ from fairtrial.study.report.follow_up_tests import (
     check_averaged_replicates,
     compare_pairs,
     describe_strata,
+    judge_every_level,
     two_group_test,
 )
 from fairtrial.study.report.model_execution import (
@@ -138,6 +139,7 @@ def run_test(sample: ComparisonSample, name: str) -> TestResult:
         result = _finish(*run_by_problem(sample, name, _run_by_runs))
     else:
         result = _finish(*run_in_these_problems(sample, name, _run_by_runs))
+    result = judge_every_level(request, result)
     notes = (*result.notes, *([repeats] if repeats else []))
     return replace(result, notes=notes, by_problem=find_problem_effects(sample))
 
