@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 
 import numpy as np
 import pytest
@@ -444,3 +445,13 @@ def test_a_mixed_model_compares_levels_by_problem_too():
     assert mixed.details[1].p > 0.1
     assert mixed.verdict == "inconclusive"
     assert "by mixed models of two levels at a time" in mixed.details_title
+
+
+def test_a_statistic_before_the_correction_for_skewness_is_called_so():
+    values = (1.5, 1.5, 1.75, 1.5, 1.6, 0.2, 1.1, 0.76)
+    skewed = lambda s, c, rng: values[int(s.problem_id[1:])] * (level(c) == "fancy")  # noqa: E731
+    test = judge_one(problem_study(8, 1), skewed)
+    assert "corrected for skewness" in test.method
+    assert re.search(r"t\(7\) = [\d.]+ before the correction, p ", render_tests([test]))
+    even = lambda s, c, rng: (1 + int(s.problem_id[1:]) % 2) * (level(c) == "fancy")  # noqa: E731
+    assert "before the correction" not in render_tests([judge_one(problem_study(8, 1), even)])

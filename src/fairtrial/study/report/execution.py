@@ -58,6 +58,7 @@ from fairtrial.study.stats.anova import (
     welch_anova,
 )
 from fairtrial.study.stats.finding import (
+    LARGEST_P,
     Finding,
     UntestableError,
     check_group_sizes,
@@ -230,7 +231,7 @@ def _combine_equivalence(details: Sequence[FollowUpComparison], count: int) -> F
     return Finding(
         method=f"two one-sided tests (TOST) of all pairs of {count} levels",
         p=max(p_values),
-        statistic_name="largest p",
+        statistic_name=LARGEST_P,
         statistic=max(p_values),
     )
 

@@ -19,7 +19,7 @@ from fairtrial.study.report.comparison_results import (
 from fairtrial.study.report.decision_intervals import match_zero
 from fairtrial.study.report.pairing import match_runs, nuisance_factors
 from fairtrial.study.report.samples import ComparisonSample
-from fairtrial.study.stats.finding import Finding, Interval, UntestableError
+from fairtrial.study.stats.finding import LARGEST_P, Finding, Interval, UntestableError
 from fairtrial.study.stats.multiplicity import adjust_p
 from fairtrial.study.stats.proportions import (
     barnard_exact,
@@ -119,7 +119,7 @@ def judge_every_level(request: TestRequest, result: TestResult) -> TestResult:
     finding = Finding(
         method=f"tests of every level against {baseline}, of which the least clear one decides",
         p=p,
-        statistic_name="largest p",
+        statistic_name=LARGEST_P,
         statistic=p,
         p_opposite=min(opposite, default=1.0),
     )
