@@ -76,6 +76,15 @@ def test_a_factor_aliased_with_a_real_interaction_is_not_simply_supported():
     assert tests["model"].verdict is TestVerdict.INCONCLUSIVE
 
 
+def test_an_aliased_effect_that_was_not_found_has_a_note():
+    names = ("model", "prompt", "tool")
+    study = make_study(factors=two_levels(*names), design_spec=HALF, **make_claims(*names))
+    model = judge(study, interact)["model"]
+    assert model.verdict is TestVerdict.INCONCLUSIVE
+    note = "what is estimated is the effect together with prompt × tool: the design can't tell"
+    assert any(line.startswith(note) for line in model.notes)
+
+
 def test_the_same_claim_in_the_full_factorial_is_not_aliased():
     names = ("model", "prompt", "tool")
     study = make_study(factors=two_levels(*names), **make_claims("tool"))

@@ -17,6 +17,7 @@ from fairtrial.study import (
     Factor,
     HypothesisDirection,
     RunBudget,
+    SeedPolicy,
     Stopping,
     full_report,
     judge_hypotheses,
@@ -344,6 +345,25 @@ def test_the_same_comparison_under_another_study_id_is_listed(tmp_path):
     run(replace(make(tmp_path / "third", hypotheses=(other,)), study_id="another question"))
     lines = report(tmp_path / "third")["deviations"]
     assert not any("same comparison" in line for line in lines)
+
+
+@pytest.mark.parametrize("changes", [{"study_id": "renamed"}, {"seed_policy": SeedPolicy(9)}])
+def test_a_study_without_a_problem_of_an_earlier_one_is_exploratory(tmp_path, changes):
+    run(make(tmp_path / "first"))
+    fewer = make(tmp_path / "second", problem_ids=PROBLEMS[:3])
+    run(replace(fewer, **changes))
+    reported = report(tmp_path / "second")
+    test = verdict(reported)
+    assert test["standing"] == "exploratory"
+    assert f"without problem {PROBLEMS[3]} of an earlier study (../first)" in test["why"]
+    assert "results were known" in test["why"]
+    assert any(f"and problem {PROBLEMS[3]}" in line for line in reported["deviations"])
+
+
+def test_a_study_of_more_or_other_problems_than_an_earlier_one_stays_confirmatory(tmp_path):
+    run(make(tmp_path / "first", problem_ids=PROBLEMS[:3]))
+    run(replace(make(tmp_path / "second"), study_id="more"))
+    assert verdict(report(tmp_path / "second"))["standing"] == "confirmatory"
 
 
 def test_the_interval_after_added_replicates_is_wider_so_that_it_holds_at_every_look(tmp_path):

@@ -1,5 +1,6 @@
 """False verdicts stay within their error rate: seeded simulations through the public functions."""
 
+import dataclasses
 import math
 import random
 
@@ -136,7 +137,25 @@ def equivalence():
     return study, lambda spec, c, rng: math.exp(rng.gauss(0, sd[level(c)]))
 
 
-SITUATIONS = [moderation, one_way, slope, repeated_measures, eight_claims, eight_plans, equivalence]
+def eight_directions():
+    # One level is far above the baseline, the other one is not: no claim about both is true.
+    study = claims(1, direction=HypothesisDirection.GREATER)
+    study = dataclasses.replace(study, factors=(Factor("arm", levels=("plain", "high", "same")),))
+    return study, lambda spec, c, rng: {
+        name: rng.gauss(3 if level(c) == "high" else 0, 1) for name in OUTCOMES
+    }
+
+
+SITUATIONS = [
+    moderation,
+    one_way,
+    slope,
+    repeated_measures,
+    eight_claims,
+    eight_plans,
+    eight_directions,
+    equivalence,
+]
 
 
 @pytest.mark.slow
@@ -152,6 +171,24 @@ def test_unequal_variances_in_unequal_groups_support_nothing_too_often(situation
     study, value = situation()
     # A test that assumes equal variances supports a third of these.
     assert share(study, value, 25, any_supported) <= 0.16
+
+
+def test_claims_about_every_level_are_adjusted_for_the_number_of_claims():
+    study, value = eight_directions()
+    # Adjusting only the test that levels differ supports a third of these.
+    assert share(study, value, 25, any_supported) <= 0.16
+
+
+def test_the_p_value_of_a_claim_about_every_level_is_that_of_its_least_clear_level():
+    study, value = eight_directions()
+    for test in judge_hypotheses(study, *simulate(study, value)):
+        assert test.p_value == max(detail.p for detail in test.details)
+        assert test.p_adjusted >= test.p_value
+        assert test.verdict == "inconclusive"
+        alone = "shown only without the adjustment for several claims"
+        expected = alone if test.p_value < 0.05 else "shown for high − plain, not for all levels"
+        assert expected in test.why
+        assert any(note.startswith("that some levels differ: ") for note in test.notes)
 
 
 @pytest.mark.slow

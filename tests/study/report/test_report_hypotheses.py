@@ -188,11 +188,20 @@ def test_a_directional_claim_about_several_levels_must_hold_for_all_of_them():
     holds = FollowUpComparison("b", (9, 9), 1.0, p=0.001, p_opposite=1.0)
     open_ = FollowUpComparison("c", (9, 9), 0.1, p=0.4, p_opposite=1.0)
     against = FollowUpComparison("d", (9, 9), -1.0, p=1.0, p_opposite=0.001)
-    assert judge_several("greater", 0.01, [holds, holds], None)[0] is TestVerdict.SUPPORTED
-    judged, why = judge_several("greater", 0.01, [holds, open_], None)
+    assert (
+        judge_several("greater", 0.01, [holds, holds], None, p_opposite=1.0)[0]
+        is TestVerdict.SUPPORTED
+    )
+    judged, why = judge_several("greater", 0.4, [holds, open_], None, p_opposite=1.0)
     assert judged is TestVerdict.INCONCLUSIVE
     assert "shown for b, not for all levels" in why
-    assert judge_several("greater", 0.01, [open_, against], None)[0] is TestVerdict.CONTRADICTED
+    judged, why = judge_several("greater", 1.0, [open_, against], None, p_opposite=0.002)
+    assert judged is TestVerdict.CONTRADICTED
+    assert "d is below 0" in why
+    # One test among several claims: each level is above the baseline, but not after adjustment.
+    judged, why = judge_several("greater", 0.08, [holds, holds], None, p_opposite=1.0)
+    assert judged is TestVerdict.INCONCLUSIVE
+    assert "without the adjustment for several claims" in why
     assert judge_several("two-sided", 0.01, [open_], None)[0] is TestVerdict.SUPPORTED
     assert judge_several("two-sided", 0.2, [holds], None)[0] is TestVerdict.INCONCLUSIVE
     small = dataclasses.replace(open_, bounds=(-0.1, 0.2))

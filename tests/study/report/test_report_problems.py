@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 
 import numpy as np
 import pytest
@@ -416,3 +417,41 @@ def test_a_yes_or_no_outcome_of_five_problems_cannot_be_significant():
     test = judge_one(problem_study(5, 40), value)
     assert test.verdict is TestVerdict.INCONCLUSIVE
     assert any("too few for an interval of 95% by permutation" in note for note in test.notes)
+
+
+def test_a_mixed_model_compares_levels_by_problem_too():
+    arms = Factor("arm", levels=("plain", "fancy", "fast"))
+    studies = [
+        problem_study(
+            8,
+            6,
+            word,
+            factors=(arms,),
+            hypotheses=(make_claim(direction=HypothesisDirection.GREATER),),
+        )
+        for word in ("mixed_effects", "paired_t")
+    ]
+
+    def value(spec, condition, rng):
+        problem = int(spec.problem_id[1:])
+        effect = {"plain": 0.0, "fancy": 6 + problem, "fast": 1.5 + 4 * (-1) ** problem}
+        return effect[level(condition)] + rng.gauss(0, 1)
+
+    mixed, by_problem = (judge_one(study, value) for study in studies)
+    for model, paired in zip(mixed.details, by_problem.details, strict=True):
+        assert model.estimate == pytest.approx(paired.estimate)
+    # Welch's test of runs, as if they were independent, finds p < 0.02 for `fast`.
+    assert mixed.details[1].p == pytest.approx(by_problem.details[1].p, rel=0.1)
+    assert mixed.details[1].p > 0.1
+    assert mixed.verdict == "inconclusive"
+    assert "by mixed models of two levels at a time" in mixed.details_title
+
+
+def test_a_statistic_before_the_correction_for_skewness_is_called_so():
+    values = (1.5, 1.5, 1.75, 1.5, 1.6, 0.2, 1.1, 0.76)
+    skewed = lambda s, c, rng: values[int(s.problem_id[1:])] * (level(c) == "fancy")  # noqa: E731
+    test = judge_one(problem_study(8, 1), skewed)
+    assert "corrected for skewness" in test.method
+    assert re.search(r"t\(7\) = [\d.]+ before the correction, p ", render_tests([test]))
+    even = lambda s, c, rng: (1 + int(s.problem_id[1:]) % 2) * (level(c) == "fancy")  # noqa: E731
+    assert "before the correction" not in render_tests([judge_one(problem_study(8, 1), even)])

@@ -1,6 +1,7 @@
 """Studies that stop when they know: looks in the run loop, decisions, skipped runs, resuming."""
 
 import os
+import re
 import signal
 
 import pytest
@@ -179,6 +180,14 @@ def test_the_report_lists_the_looks(tmp_path):
     assert facts["pending"] == 0
     assert facts["deviations"] == []
     assert len(facts["looks"]["made"]) == number
+
+
+def test_a_bound_at_a_look_is_called_a_repeated_one(tmp_path):
+    claim = hypothesis("h1", "worked", "plain", direction="greater")
+    go(make_study(tmp_path, effect=4.0, hypotheses=[claim]))
+    text = report(tmp_path)
+    assert re.search(r"at least [\d.]+ by a 95% repeated bound", text)
+    assert "% confidence" not in text
 
 
 def test_a_report_between_looks_decides_nothing(tmp_path):

@@ -35,7 +35,7 @@ class ClaimStanding:
     why: how it departs from its first version; None if it doesn't
     known: how many results were known when it departed
     data: the changes of data that concern it
-    folders: other output directories with earlier results of the same runs
+    folders: other output directories with earlier results of the same runs, or of more problems
     """
 
     standing: ClaimRole
@@ -97,7 +97,7 @@ class ClaimHistory:
             for change in self.data
             if not is_planned(change, plan) and touches(change, claim, plan)
         )
-        folders = tuple(folder for folder in self.folders if folder.shared)
+        folders = tuple(folder for folder in self.folders if folder.may_be_picked)
         if not data and not folders:
             return standing
         return replace(standing, standing="exploratory", data=data, folders=folders)

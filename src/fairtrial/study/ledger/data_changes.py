@@ -196,11 +196,12 @@ def _name_runs(runs: Sequence[ChangedRuns], others: Iterable[ChangedRuns]) -> st
     for kind in ("problem", "agent"):
         names = {getattr(run, kind): None for run in runs}
         if None not in names and not any(getattr(run, kind) in names for run in others):
-            return _list_names(kind, list(names))
+            return list_names(kind, list(names))
     return "conditions"
 
 
-def _list_names(kind: str, names: Sequence[str]) -> str:
+def list_names(kind: str, names: Sequence[str]) -> str:
+    """Return names with their kind: `problems p1, p2, p3 and 4 more`."""
     more = f" and {len(names) - MAX_NAMES:,} more" if len(names) > MAX_NAMES else ""
     return f"{kind}{'s' if len(names) > 1 else ''} {', '.join(names[:MAX_NAMES])}{more}"
 
@@ -239,7 +240,7 @@ def _compare_making(old: Study, new: Study) -> Iterator[tuple[str, set[str] | No
             if name in after and _binding(before[name]) != _binding(after[name])
         }
         if names:
-            yield f"the change of {_list_names(kind, sorted(names))}", names
+            yield f"the change of {list_names(kind, sorted(names))}", names
     if old.condition_runner != new.condition_runner:
         yield "the change of condition_runner", None
     if old.run_budget.timeout_s != new.run_budget.timeout_s:

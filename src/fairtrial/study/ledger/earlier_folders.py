@@ -53,7 +53,8 @@ class EarlierFolder:
     same_claims: the claims, by hypothesis and plan, that were laid down there, before its first
         result, as they are here
     study_id: the id of the study there, if it is another one; it then compares the same levels of
-        the same factors, agents and problems
+        the same factors and agents on some of the same problems
+    dropped_problems: its problems that this study leaves out, if all of this study's are among them
     """
 
     path: str
@@ -62,6 +63,12 @@ class EarlierFolder:
     shared_runs: tuple[str, ...] = ()
     same_claims: tuple[ClaimKey, ...] = ()
     study_id: str = ""
+    dropped_problems: tuple[str, ...] = ()
+
+    @property
+    def may_be_picked(self) -> bool:
+        """Whether this study may be a choice of runs whose results were known."""
+        return bool(self.shared_runs or self.dropped_problems)
 
     @property
     def shared(self) -> int:
@@ -182,6 +189,7 @@ def _inspect(reader: LedgerReader, folder: Path, plan: RunPlan) -> EarlierFolder
         shared_runs=_find_shared(reader, plan) if is_same else (),
         same_claims=_find_same_claims(first, plan.study),
         study_id="" if is_same else other_id,
+        dropped_problems=_find_dropped_problems(reader.study, plan.study),
     )
 
 
@@ -216,6 +224,14 @@ def _overlaps(other: Study, study: Study) -> bool:
     return bool(claims[0] & claims[1])
 
 
+def _find_dropped_problems(other: Study, study: Study) -> tuple[str, ...]:
+    """Return the problems that a study leaves out of another's; none if it has others, too."""
+    names = [one.problem_ids or tuple(one.problem_names) for one in (other, study)]
+    if not names[1] or not set(names[1]) <= set(names[0]):
+        return ()
+    return tuple(name for name in names[0] if name not in names[1])
+
+
 def _find_shared(reader: LedgerReader, plan: RunPlan) -> tuple[str, ...]:
     runs = set(reader.connection.execute(_RUNS, (MAX_COMPARED,)).fetchall())
     return tuple(spec.run_id for spec in plan.specs() if (spec.run_id, spec.seed) in runs)
@@ -245,8 +261,10 @@ def read_earlier_folders(reader: LedgerReader) -> tuple[EarlierFolder, ...]:
 
 def _read_folder(fields: dict[str, Any]) -> EarlierFolder:
     claims = tuple((claim, plan) for claim, plan in fields["same_claims"])
-    runs = tuple(fields["shared_runs"])
-    return EarlierFolder(**{**fields, "shared_runs": runs, "same_claims": claims})
+    runs, dropped = tuple(fields["shared_runs"]), tuple(fields.get("dropped_problems", ()))
+    return EarlierFolder(
+        **{**fields, "shared_runs": runs, "same_claims": claims, "dropped_problems": dropped}
+    )
 
 
 def folder_facts(folders: Sequence[EarlierFolder]) -> dict[str, str]:

@@ -198,7 +198,8 @@ def _find_adjusted(sample: ComparisonSample, test_name: str) -> set[str]:
 def allow_for_aliases(test: HypothesisTest, sample: ComparisonSample) -> HypothesisTest:
     """Name the aliases of a tested effect in its verdict.
 
-    A supported claim becomes `supported, or an alias is`; others get a remark in the reason.
+    A supported claim becomes `supported, or an alias is`; others get a remark in the reason, or in
+    the notes if nothing was found.
     """
     aliases = find_aliases(sample, test.test)
     test = _add_ties(test, sample)
@@ -222,7 +223,8 @@ def allow_for_aliases(test: HypothesisTest, sample: ComparisonSample) -> Hypothe
         return replace(test, why=f"{test.why}, or {names} is the cause: {apart}")
     if verdict is TestVerdict.NOT_SUPPORTED:
         return replace(test, why=f"{test.why}, unless {names} offsets it: {apart}")
-    return test
+    note = f"what is estimated is the effect together with {names}: {apart}"
+    return replace(test, notes=(*test.notes, note))
 
 
 def _add_ties(test: HypothesisTest, sample: ComparisonSample) -> HypothesisTest:

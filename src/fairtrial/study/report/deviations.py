@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fairtrial.study.ledger.claim_changes import Departure
-from fairtrial.study.ledger.data_changes import has_planned_looks
+from fairtrial.study.ledger.data_changes import has_planned_looks, list_names
 from fairtrial.study.ledger.earlier_folders import LOST_LEDGER, EarlierFolder
 from fairtrial.study.ledger.interim_looks import InterimLook
 from fairtrial.study.model.runs import RunStatus
@@ -121,17 +121,26 @@ def _folder_lines(folders: Sequence[EarlierFolder]) -> Iterator[str]:
                 f"same seeds in {path} ({started}): a repetition is no independent evidence"
             )
         elif folder.study_id:
+            problems = _describe_problems(folder) or " on some of the same problems"
             yield (
                 f"{format_code(folder.study_id)}, a study of the same comparison with the same "
-                f"agents and problems, was run before in {path} ({started}): p values don't allow "
-                "for a choice between several studies"
+                f"agents{problems}, was run before in {path} ({started}): p values don't allow for "
+                "a choice between several studies"
             )
         else:
             yield (
-                f"the same study was run before with other seeds in {path} ({started}): p values "
+                f"the same study was run before with other seeds{_describe_problems(folder)} in "
+                f"{path} ({started}): p values "
                 "don't allow for a choice between several studies, and agents that ignore seeds "
                 "give the same results again"
             )
+
+
+def _describe_problems(folder: EarlierFolder) -> str:
+    """Return that an earlier study had more problems; empty if it hadn't."""
+    if not folder.dropped_problems:
+        return ""
+    return f" on the same problems and {list_names('problem', folder.dropped_problems)}"
 
 
 def _shorten(lines: Sequence[str]) -> list[str]:

@@ -19,6 +19,7 @@ from fairtrial.study.report.follow_up_tests import (
     check_averaged_replicates,
     compare_pairs,
     describe_strata,
+    judge_every_level,
     two_group_test,
 )
 from fairtrial.study.report.model_execution import (
@@ -57,6 +58,7 @@ from fairtrial.study.stats.anova import (
     welch_anova,
 )
 from fairtrial.study.stats.finding import (
+    LARGEST_P,
     Finding,
     UntestableError,
     check_group_sizes,
@@ -138,6 +140,7 @@ def run_test(sample: ComparisonSample, name: str) -> TestResult:
         result = _finish(*run_by_problem(sample, name, _run_by_runs))
     else:
         result = _finish(*run_in_these_problems(sample, name, _run_by_runs))
+    result = judge_every_level(request, result)
     notes = (*result.notes, *([repeats] if repeats else []))
     return replace(result, notes=notes, by_problem=find_problem_effects(sample))
 
@@ -228,7 +231,7 @@ def _combine_equivalence(details: Sequence[FollowUpComparison], count: int) -> F
     return Finding(
         method=f"two one-sided tests (TOST) of all pairs of {count} levels",
         p=max(p_values),
-        statistic_name="largest p",
+        statistic_name=LARGEST_P,
         statistic=max(p_values),
     )
 

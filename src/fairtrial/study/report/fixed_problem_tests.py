@@ -29,7 +29,7 @@ from fairtrial.study.report.problem_cells import (
 )
 from fairtrial.study.report.problem_tests import TWO_LEVEL_TESTS, is_yes_no
 from fairtrial.study.report.samples import ComparisonSample
-from fairtrial.study.stats.finding import Finding, UntestableError, pooled_sd
+from fairtrial.study.stats.finding import LARGEST_P, Finding, UntestableError, pooled_sd
 from fairtrial.study.stats.multiplicity import adjust_p
 from fairtrial.study.stats.stratified import (
     average_strata,
@@ -104,7 +104,7 @@ def run_within_problems(sample: ComparisonSample, name: str) -> tuple[TestResult
     if request.is_equivalence:
         p_values = [detail.p for detail in details if detail.p is not None]
         method = "two one-sided tests (TOST) of all pairs of levels, within problems"
-        finding = Finding(method, max(p_values), "largest p", max(p_values))
+        finding = Finding(method, max(p_values), LARGEST_P, max(p_values))
     else:
         finding = stratified_rank_test(strata) if by_rank else stratified_anova(means)
     return TestResult(finding, unit, "", margin, title, details, is_omnibus=True), notes

@@ -5,16 +5,21 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from fairtrial.study.model.hypotheses import HypothesisKind
 from fairtrial.study.power.hypothesis_power import ALPHA
 from fairtrial.study.report.comparison_requests import TestRequest
-from fairtrial.study.report.comparison_results import FollowUpComparison, Margin, name_cells
+from fairtrial.study.report.comparison_results import (
+    FollowUpComparison,
+    Margin,
+    TestResult,
+    name_cells,
+)
 from fairtrial.study.report.decision_intervals import match_zero
 from fairtrial.study.report.pairing import match_runs, nuisance_factors
 from fairtrial.study.report.samples import ComparisonSample
-from fairtrial.study.stats.finding import Finding, Interval, UntestableError
+from fairtrial.study.stats.finding import LARGEST_P, Finding, Interval, UntestableError
 from fairtrial.study.stats.multiplicity import adjust_p
 from fairtrial.study.stats.proportions import (
     barnard_exact,
@@ -25,8 +30,10 @@ from fairtrial.study.stats.proportions import (
 from fairtrial.study.stats.two_groups import TwoSampleTest, paired_t_test, tost, welch_t_test
 
 if TYPE_CHECKING:
-    from fairtrial.study.stats.finding import Values
+    from fairtrial.study.stats.finding import Codes, Values
 
+Group = TypeVar("Group", "Values", "Codes")
+"""The values of a group, or the indices of its runs."""
 Compare = Callable[["Values", "Values"], Finding]
 """A test of two groups."""
 TitledComparisons = tuple[str, tuple[FollowUpComparison, ...]]
@@ -67,15 +74,15 @@ def equivalence_margin(request: TestRequest, margin: Margin | None) -> float:
 
 def compare_pairs(
     sample: ComparisonSample,
-    compare: Compare,
-    columns: Sequence[Values],
+    compare: Callable[[Group, Group], Finding],
+    columns: Sequence[Group],
     *,
     is_paired: bool = False,
 ) -> TitledComparisons:
     """Compare two levels at a time: with the baseline for a directional claim, else all pairs.
 
     compare: the test of two of the columns
-    columns: the values of each level; matched rows if `is_paired`
+    columns: what `compare` takes of each level: its values, in matched rows if `is_paired`
     """
     request, names = sample.request, sample.names
     last = len(names) - 1
@@ -96,8 +103,37 @@ def compare_pairs(
     return f"{title} ({ADJUSTED})", _adjust_by_holm(comparisons)
 
 
+def judge_every_level(request: TestRequest, result: TestResult) -> TestResult:
+    """Return a result whose p value is that of a directional claim about more than two levels.
+
+    Such a claim says that every level is on one side of the baseline: its p value is the largest
+    of their comparisons, and that of the opposite the smallest. That some levels differ is a note.
+    """
+    alternative, omnibus = request.alternative, result.finding
+    is_claim = alternative != "two-sided" and not request.is_equivalence
+    if not (result.is_omnibus and is_claim and request.comparison.shape == "levels"):
+        return result
+    p = max((1.0 if detail.p is None else detail.p for detail in result.details), default=1.0)
+    opposite = [detail.p_opposite for detail in result.details if detail.p_opposite is not None]
+    baseline = request.levels(0)[-1]
+    finding = Finding(
+        method=f"tests of every level against {baseline}, of which the least clear one decides",
+        p=p,
+        statistic_name=LARGEST_P,
+        statistic=p,
+        p_opposite=min(opposite, default=1.0),
+    )
+    note = f"that some levels differ: {omnibus.method}, p = {omnibus.p:.2g}"
+    return replace(result, finding=finding, notes=(*result.notes, note))
+
+
 def _compare(
-    label: str, compare: Compare, left: Values, right: Values, family: int, is_paired: bool = False
+    label: str,
+    compare: Callable[[Group, Group], Finding],
+    left: Group,
+    right: Group,
+    family: int,
+    is_paired: bool = False,
 ) -> FollowUpComparison:
     """Compare two groups; the interval is simultaneous over `family` comparisons."""
     sizes = (len(left),) if is_paired else (len(left), len(right))

@@ -23,6 +23,8 @@ from fairtrial.study.report.markdown_text import (
     format_table,
 )
 from fairtrial.study.report.verdicts import IN_THE_MEAN, TestVerdict
+from fairtrial.study.stats.finding import LARGEST_P
+from fairtrial.study.stats.skewness import ADDED
 
 MEDIAN = "median"
 PROBLEM_UNIT = " problems × "
@@ -193,7 +195,9 @@ def _test_lines(test: HypothesisTest) -> Iterator[str]:
         level, bound = _confidence_text(test), _bound_text(test)
         kind = f"{level} CI" if test.look is None else "95% repeated CI"
         interval = f", {kind} {format_interval(test.interval)}" if test.interval else ""
-        interval = f", {bound} with {level} confidence" if bound else interval
+        if bound:
+            sure = f"with {level} confidence" if test.look is None else "by a 95% repeated bound"
+            interval = f", {bound} {sure}"
         size = f"{escape_markdown(test.difference)} = {format_signed(test.estimate)}{interval}"
         yield f"{escape_markdown(test.estimate_of)}: {size}"
     df = f"({', '.join(format_number(value) for value in test.df)})" if test.df else ""
@@ -201,7 +205,10 @@ def _test_lines(test: HypothesisTest) -> Iterator[str]:
     if test.policy != "none" and test.family > 1:
         share = f"{test.policy} over {test.family} tests"
         p += f"; after {share}: p {format_p(test.p_adjusted)}"
-    yield f"{test.statistic_name}{df} = {format_number(test.statistic)}, {p}"
+    statistic = f"{test.statistic_name}{df} = {format_number(test.statistic)}"
+    if test.statistic_name == "t" and ADDED in test.method:
+        statistic += " before the correction"
+    yield p if test.statistic_name == LARGEST_P else f"{statistic}, {p}"
     if test.look:
         bound = format_number(test.level)
         yield f"planned look {test.look} of {test.looks}: supported if p is below {bound}"

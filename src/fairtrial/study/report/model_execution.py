@@ -6,6 +6,8 @@ Each function returns a test result and the notes to be added to those of its fi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from fairtrial.study.hypotheses.planned_tests import DEFAULT_TEST
 from fairtrial.study.report.comparison_results import (
@@ -15,6 +17,7 @@ from fairtrial.study.report.comparison_results import (
     find_margin,
 )
 from fairtrial.study.report.follow_up_tests import (
+    TitledComparisons,
     compare_pairs,
     describe_strata,
     equivalence_margin,
@@ -24,15 +27,19 @@ from fairtrial.study.report.follow_up_tests import (
 from fairtrial.study.report.model_tests import (
     fit_factorial,
     fit_mixed,
+    fit_mixed_pair,
     fit_regression,
     level_range,
     numeric_levels,
 )
 from fairtrial.study.report.pairing import find_caveats
 from fairtrial.study.report.samples import ComparisonSample
-from fairtrial.study.stats.finding import UntestableError, pooled_sd
+from fairtrial.study.stats.finding import Finding, UntestableError, pooled_sd
 from fairtrial.study.stats.linear import correlation, fit_slope
 from fairtrial.study.stats.two_groups import welch_t_test
+
+if TYPE_CHECKING:
+    from fairtrial.study.stats.finding import Codes
 
 MODELS = {
     "regression": fit_regression,
@@ -50,14 +57,32 @@ def run_model_test(sample: ComparisonSample, name: str) -> tuple[TestResult, Seq
     margin = find_margin(request, pooled_sd(sample.values))
     finding = MODELS[name](sample, request.alternative, equivalence_margin(request, margin))
     if is_omnibus:
-        compare = two_group_test(request, welch_t_test, margin)
-        title, details = compare_pairs(sample, compare, sample.values)
-        title = f"{title}, by Welch's t without the model"
+        title, details = _compare_modeled_levels(sample, name)
     else:
         title, details = describe_strata(sample)
     difference = "" if is_omnibus else describe_difference(sample)
     notes = find_caveats(sample, is_paired=False, is_mixed=name == "mixed_effects")
     return TestResult(finding, "run", difference, margin, title, details, is_omnibus), notes
+
+
+def _compare_modeled_levels(sample: ComparisonSample, name: str) -> TitledComparisons:
+    """Compare two levels at a time: by mixed models of their runs, else by Welch's test."""
+    import numpy as np
+
+    if name != "mixed_effects":
+        compare = two_group_test(sample.request, welch_t_test, None)
+        title, details = compare_pairs(sample, compare, sample.values)
+        return f"{title}, by Welch's t without the model", details
+
+    def compare_rows(left: Codes, right: Codes) -> Finding:
+        return fit_mixed_pair(sample, left, right, sample.request.alternative)
+
+    rows = [np.flatnonzero(sample.group == group) for group in range(len(sample.names))]
+    title, details = compare_pairs(sample, compare_rows, rows)
+    untested = tuple(
+        detail if detail.p is not None else replace(detail, estimate=None) for detail in details
+    )
+    return f"{title}, by mixed models of two levels at a time", untested
 
 
 def run_correlation(sample: ComparisonSample, name: str) -> tuple[TestResult, Sequence[str]]:

@@ -146,6 +146,30 @@ def fit_mixed(sample: ComparisonSample, alternative: Alternative, margin: float)
     return finding.with_notes(f"random effects: {', '.join(effects)}; fixed: {_describe(fixed)}")
 
 
+def fit_mixed_pair(
+    sample: ComparisonSample, left: Codes, right: Codes, alternative: Alternative
+) -> Finding:
+    """Test the difference of two of several levels by a linear mixed model of their runs.
+
+    left, right: indices of the runs of each level
+    """
+    import numpy as np
+
+    rows = np.concatenate([left, right])
+    cells = np.repeat([0, 1], [len(left), len(right)])
+    others = {**_other_terms(sample), **_covariate_terms(sample)}
+    effects = _random_effects(sample)
+    fixed = [terms[rows] for name, terms in others.items() if not has_variable(set(effects), name)]
+    fixed = [terms[:, np.ptp(terms, axis=0) > 0] for terms in fixed]
+    return mixed_model(
+        sample.y[rows],
+        [code_levels(cells, 2), *fixed],
+        cells,
+        [np.unique(codes[rows], return_inverse=True)[1] for codes in effects.values()],
+        alternative,
+    )
+
+
 def _tested_terms(sample: ComparisonSample) -> Terms:
     """Return the tested term first; for an interaction the two main effects follow it."""
     names = sample.request.comparison.variables

@@ -145,14 +145,17 @@ def _take(sample: ComparisonSample, runs: Codes, y: Values) -> ComparisonSample:
     )
 
 
-def describe_unit(cells: ProblemCells, used: NDArray[np.bool_]) -> str:
-    """Return the number of problems and runs, such as `12 problems × 10 runs per level`."""
+def describe_unit(cells: ProblemCells, used: NDArray[np.bool_], cell: str = "level") -> str:
+    """Return the number of problems and runs, such as `12 problems × 10 runs per level`.
+
+    cell: what the runs of a problem are counted by
+    """
     counts = cells.counts[used]
     counts = counts[counts > 0]
     low, high = int(counts.min()), int(counts.max())
     runs = f"{low:,}" if low == high else f"{low:,} to {high:,}"
     noun = "run" if high == 1 else "runs"
-    level = " per level" if cells.counts.shape[1] > 1 else ""
+    level = f" per {cell}" if cells.counts.shape[1] > 1 else ""
     return f"{int(used.sum()):,} problems × {runs} {noun}{level}"
 
 

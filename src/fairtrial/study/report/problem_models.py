@@ -174,7 +174,7 @@ def run_split_interaction(sample: ComparisonSample) -> tuple[TestResult, Sequenc
     is_omnibus = len(outer) > 2
     result = TestResult(
         replace(finding, method=f"{finding.method} of the effects in {count} problems"),
-        describe_unit(cells, cells.counts.sum(axis=1) > 0),
+        describe_unit(cells, cells.counts.sum(axis=1) > 0, "combination"),
         "" if is_omnibus else describe_interaction(request),
         margin,
         is_omnibus=is_omnibus,

@@ -46,7 +46,7 @@ from fairtrial.study.stats.by_problem import (
     problem_t_test,
     sign_flip_test,
 )
-from fairtrial.study.stats.finding import Finding, UntestableError, pooled_sd
+from fairtrial.study.stats.finding import LARGEST_P, Finding, UntestableError, pooled_sd
 from fairtrial.study.stats.multiplicity import adjust_p
 from fairtrial.study.stats.proportions import is_binary
 
@@ -153,7 +153,7 @@ def _combine_equivalence(details: Sequence[FollowUpComparison]) -> Finding:
     return Finding(
         method="two one-sided tests (TOST) of all pairs of levels, by problem",
         p=max(p_values),
-        statistic_name="largest p",
+        statistic_name=LARGEST_P,
         statistic=max(p_values),
     )
 
@@ -184,7 +184,7 @@ def run_interaction_by_problem(
     title, details = _simple_effects(sample, means)
     result = TestResult(
         finding,
-        describe_unit(cells, used),
+        describe_unit(cells, used, "combination"),
         "" if is_omnibus else describe_interaction(request),
         margin,
         title,

@@ -28,14 +28,14 @@ from fairtrial.study.report.summary_section import choose_outcomes, summary_text
 
 VERDICT_GUIDE = (
     f"How to read the verdicts. *Supported*: the claimed effect was found (p below {ALPHA:g}, "
-    "after the plan's adjustment for several tests). *Supported if losses are harmless*: found in "
-    "the runs that have a value, but lost runs (failed, broken or without a value) differ between "
-    "the groups or could turn the verdict. *Supported, or an alias is*: found, but the runs can't "
-    "tell it from another effect, which is named. *Contradicted*: the opposite was found. *Not "
-    "supported*: a difference as large as the smallest of interest is ruled out by the 95% "
-    "interval. *Inconclusive*: the data are compatible with both, which does not show that there "
-    "is no effect. *Exploratory*: tested without a plan, or claim or data were changed after the "
-    "first result; decides nothing. The first test of a plan decides; the others are beside it."
+    "after the plan's adjustment for several tests and looks). *Supported if losses are harmless*: "
+    "found in the runs that have a value, but lost runs (failed, broken or without a value) differ "
+    "between the groups or could turn the verdict. *Supported, or an alias is*: found, but the "
+    "runs can't tell it from another effect, which is named. *Contradicted*: the opposite was "
+    "found. *Not supported*: a difference as large as the smallest of interest is ruled out by "
+    "the 95% interval. *Inconclusive*: the data are compatible with both, which does not show that "
+    "there is no effect. *Exploratory*: tested without a plan, or claim or data were changed after "
+    "the first result; decides nothing. The first test of a plan decides; the others are beside it."
 )
 
 

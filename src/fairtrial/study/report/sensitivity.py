@@ -345,7 +345,9 @@ def _conclude(rows: Sequence[SensitivityRow]) -> tuple[bool, str]:
     if len(reasonable) == 1:
         text = "No other reasonable analysis of this claim was possible."
     elif not others:
-        text = f"All {len(reasonable)} reasonable analyses give the same verdict: {planned}."
+        count = len(reasonable)
+        which = "Both" if count == 2 else f"All {count}"
+        text = f"{which} reasonable analyses give the same verdict: {planned}."
     else:
         listed = "; ".join(f"{_summarize(row)} {_phrase(row)}" for row in others)
         text = f"The verdict depends on a choice: {planned} as planned, but {listed}."

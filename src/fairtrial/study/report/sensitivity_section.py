@@ -18,7 +18,7 @@ from fairtrial.study.report.sensitivity import SensitivityRow, SensitivityTable
 GUIDE = (
     "Each claim by other tests and choices, beside the planned one, which decides. A verdict that "
     "depends on a choice is weaker than one that doesn't. p is that after the plan's adjustment "
-    "for several tests."
+    "for several tests and looks, to be compared with 0.05."
 )
 COLUMNS = ("analysis", "test", "estimate", "CI", "p", "verdict")
 

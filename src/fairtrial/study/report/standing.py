@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from fairtrial.core import sequential
 from fairtrial.study.ledger.claim_history import ClaimStanding
-from fairtrial.study.ledger.data_changes import DataChange
+from fairtrial.study.ledger.data_changes import DataChange, list_names
 from fairtrial.study.ledger.earlier_folders import LOST_LEDGER, EarlierFolder
 from fairtrial.study.report.decision_intervals import scale_interval
 from fairtrial.study.report.deviations import count_known, why_late
@@ -145,12 +145,15 @@ def _find_reasons(test: HypothesisTest, standing: ClaimStanding) -> Iterator[str
 
 
 def _describe_folder(folder: EarlierFolder, claim: tuple[str, str | None]) -> str:
+    known = count_known(folder.results)
+    if not folder.shared:
+        problems = list_names("problem", folder.dropped_problems)
+        return f"without {problems} of an earlier study ({folder.path}), of which {known}"
     if claim in folder.same_claims:
         return (
             f"a repetition of runs with the same seeds ({folder.path}), which is no independent "
             "evidence"
         )
-    known = count_known(folder.results)
     path = "a ledger that is gone" if folder.path == LOST_LEDGER else folder.path
     return f"laid down after {known} of the same runs ({path})"
 
@@ -164,7 +167,15 @@ def _compare_verdicts(
     """
     phrases = [change.what for change in standing.data]
     is_plural = len(phrases) > 1 or any(change.is_plural for change in standing.data)
-    if standing.folders:
+    dropped = [
+        name
+        for folder in standing.folders
+        for name in (() if folder.shared else folder.dropped_problems)
+    ]
+    if dropped and not phrases:
+        names = list_names("problem", list(dict.fromkeys(dropped)))
+        return None, f"the verdict with {names} can't be computed: this study left out their runs"
+    if any(folder.shared for folder in standing.folders):
         phrases.append("the runs that were made before")
         is_plural = True
     if not phrases and (original is None or standing.why == "added"):

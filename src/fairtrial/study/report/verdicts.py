@@ -69,7 +69,9 @@ def judge(
     if result.is_omnibus and request.comparison.shape == "interaction":
         return _judge_interaction(request.alternative, p)
     if result.is_omnibus:
-        return judge_several(request.alternative, p, result.details, margin, alpha=alpha)
+        return judge_several(
+            request.alternative, p, result.details, margin, p_opposite=p_opposite, alpha=alpha
+        )
     words = describe_directions(request, result)
     return judge_difference(
         result.finding, request.alternative, p, p_opposite, margin, words=words, alpha=alpha
@@ -238,14 +240,17 @@ def judge_several(
     details: Sequence[FollowUpComparison],
     margin: float | None,
     *,
+    p_opposite: float | None = None,
     alpha: float = ALPHA,
 ) -> VerdictWithReason:
     """Judge a claim about more than two levels.
 
-    alternative: the claimed direction
-    p: adjusted p value of the omnibus test
-    details: the comparisons of pairs of levels
+    alternative: the claimed direction; with one the claim is about every level
+    p: adjusted p value: that some levels differ, or that every level is on the claimed side of the
+        baseline
+    details: the comparisons of pairs of levels, or of every level with the baseline
     margin: the smallest effect of interest, if there is one
+    p_opposite: adjusted p value of a directional claim: that some level is on the other side
     alpha: error rate of the intervals by which sizes are judged
     """
     bounds = [detail.bounds_at(1 - alpha) for detail in details]
@@ -256,42 +261,57 @@ def judge_several(
     )
     of_means = not any("median" in detail.estimate_of for detail in details)
     size = "" if margin is None else f"{margin:.3g}{'' if of_means else IN_THE_MEAN}"
+    if alternative != "two-sided":
+        small = size if is_small else ""
+        return _judge_every_level(alternative, p, p_opposite, details, small)
     if p < ALPHA and is_small:
         return (
             TestVerdict.NOT_SUPPORTED,
             f"levels differ, but by less than {size}, the smallest effect of interest",
         )
-    if p >= ALPHA and is_small:
-        return TestVerdict.NOT_SUPPORTED, f"differences of {size} are ruled out"
-    if p >= ALPHA:
-        return TestVerdict.INCONCLUSIVE, "no difference between the levels was shown"
-    if alternative == "two-sided":
+    if p < ALPHA:
         return TestVerdict.SUPPORTED, "at least two of the levels differ"
-    return _judge_direction(alternative, details)
+    if is_small:
+        return TestVerdict.NOT_SUPPORTED, f"differences of {size} are ruled out"
+    return TestVerdict.INCONCLUSIVE, "no difference between the levels was shown"
 
 
-def _judge_direction(
-    alternative: Alternative, details: Sequence[FollowUpComparison]
+def _judge_every_level(
+    alternative: Alternative,
+    p: float,
+    p_opposite: float | None,
+    details: Sequence[FollowUpComparison],
+    small: str,
 ) -> VerdictWithReason:
-    """Judge a directional claim by one-sided comparisons of all levels with the baseline."""
+    """Judge the claim that every level is above the baseline, or that every level is below.
+
+    small: the smallest effect of interest, if differences as large are ruled out; else empty
+    """
     claimed, reverse = {"less": ("below", "above")}.get(alternative, ("above", "below"))
+    every = f"every level is {claimed} the baseline"
+    if small and p < ALPHA:
+        but = f"but by less than {small}, the smallest effect of interest"
+        return TestVerdict.NOT_SUPPORTED, f"{every}, {but}"
+    if small:
+        return TestVerdict.NOT_SUPPORTED, f"differences of {small} are ruled out"
+    if p < ALPHA:
+        return TestVerdict.SUPPORTED, f"{every}, as claimed"
     supporting = [detail.label for detail in details if detail.p is not None and detail.p < ALPHA]
     opposing = [
         detail.label
         for detail in details
         if detail.p_opposite is not None and detail.p_opposite < ALPHA / 2
     ]
-    if details and len(supporting) == len(details):
-        return TestVerdict.SUPPORTED, f"every level is {claimed} the baseline, as claimed"
-    if opposing and not supporting:
+    is_contradicted = p_opposite is not None and p_opposite < ALPHA / 2
+    if is_contradicted and not supporting:
         return (
             TestVerdict.CONTRADICTED,
             f"the other way round: {', '.join(opposing)} is {reverse} 0",
         )
+    if details and len(supporting) == len(details):
+        adjusted = "only without the adjustment for several claims"
+        return TestVerdict.INCONCLUSIVE, f"that {every} is shown {adjusted}"
     if supporting:
         shown = f"shown for {', '.join(supporting)}, not for all levels"
         return TestVerdict.INCONCLUSIVE, f"that levels are {claimed} the baseline is {shown}"
-    return (
-        TestVerdict.INCONCLUSIVE,
-        f"levels differ, but none is shown to be {claimed} the baseline",
-    )
+    return TestVerdict.INCONCLUSIVE, f"no level is shown to be {claimed} the baseline"

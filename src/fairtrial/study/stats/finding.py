@@ -35,6 +35,10 @@ class UntestableError(Exception):
     """The data do not allow the requested test; the message says why."""
 
 
+LARGEST_P = "largest p"
+"""The statistic of a claim that several tests must all show."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """The result of one statistical test.

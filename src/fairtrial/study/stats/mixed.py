@@ -38,6 +38,10 @@ MIN_LEVELS = 3
 FEW_LEVELS = 6
 NEGLIGIBLE_SPREAD = 1e-3
 """Replicates that differ by less than this share of the overall standard deviation are equal."""
+EQUAL_SPREAD = (
+    "the effects of all levels are taken to vary equally: if one varies much more than the others, "
+    "p is too small; paired_t allows for that"
+)
 MAX_CROSSED_RUNS = 1_500
 """With several random effects the cost grows with the cube of the number of runs."""
 
@@ -101,6 +105,7 @@ def mixed_model(
         )
     if width > 1:
         finding = _joint_wald_test(fixed, width, df if is_between else width * df)
+        notes += [] if is_between else [EQUAL_SPREAD]
     else:
         error = scale * math.sqrt(fixed.covariance[1, 1])
         estimate = scale * float(fixed.estimates[1])
