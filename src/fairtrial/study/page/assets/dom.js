@@ -38,9 +38,15 @@ function tree(children) {
 function number(value, digits = 3) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   const size = Math.abs(value);
-  if (size >= 10 ** digits) return Math.round(value).toLocaleString("en-US");
-  if (size !== 0 && size < 1e-4) return value.toExponential(digits - 1).replace("-", "−").replace("e−", "e−");
-  return String(Number(value.toPrecision(digits))).replace("-", "−");
+  const isFar = size !== 0 && (size < 1e-4 || size >= 1e9);
+  const text = isFar ? value.toExponential(digits - 1).replace("e+", "e")
+    : size >= 10 ** digits ? Math.round(value).toLocaleString("en-US") : String(Number(value.toPrecision(digits)));
+  return text.replaceAll("-", "−");
+}
+
+// A name that may be broken at its signs, and inside very long words.
+function breakable(name) {
+  return name.split(/(?<=[/_.:-])|(?<=[^\s/_.:-]{14})/u).flatMap((part, index) => index ? [el("wbr"), part] : [part]);
 }
 
 function count(value, noun) {
