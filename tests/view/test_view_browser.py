@@ -169,3 +169,13 @@ def test_a_page_goes_on_when_its_server_is_back(browser, tmp_path):
                 expect(one.locator("#lead")).to_contain_text("24 of 24 runs")
                 expect(one.locator(".card .badge").first).to_be_visible()
         context.close()
+
+
+def test_a_page_that_is_open_before_its_study_begins_becomes_its_page(browser, tmp_path):
+    with (
+        serve(tmp_path / "out", tmp_path / "locks") as server,
+        Visit(browser, server.address) as page,
+    ):
+        expect(page.locator("main")).to_contain_text("There is no study here yet")
+        make_hostile_study(tmp_path / "out", replicates=1).close()
+        expect(page.locator("#lead")).to_contain_text("12 of 12 runs")
