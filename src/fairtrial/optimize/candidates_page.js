@@ -160,7 +160,7 @@ function showCandidate(run, candidate) {
       ["speed", ratioText(candidate)], ["sessions", candidate.sessions === null ? null : String(candidate.sessions)],
       ["rests on", candidate.basis], ["why rejected", candidate.reason],
       ["tokens", candidate.tokens ? candidate.tokens.toLocaleString("en-US") : null],
-      ["cost", candidate.cost_usd ? `$${number(candidate.cost_usd)}` : null],
+      ["cost", candidate.cost_usd ? money(candidate.cost_usd) : null],
     ]),
     candidate.note ? [el("h3", {}, "What its maker says, unchecked"), output(candidate.note)] : null,
     candidate.failures.length ? [el("h3", {}, "Failures"), candidate.failures.map(failureBlock)] : null,

@@ -8,6 +8,7 @@ from page_kit import Visit, open_browser
 from run_kit import run
 
 from fairtrial import (
+    AgentOutput,
     AnalysisPlan,
     Contrast,
     Factor,
@@ -29,7 +30,10 @@ def browser():
 
 
 def make_page(folder, levels, score, replicates=4, problems=4, **fields):
-    """Run a study of one factor, `kind`; return its page. score: from the task to the score."""
+    """Run a study of one factor, `kind`; return its page.
+
+    score: from the task to the score, or to the whole output
+    """
     names = [f"suite__{'problem' * 4}-{index}" for index in range(problems)]
     packets = {
         name: ProblemPacket(name, "f", "b", {}, {}, lambda output: {"score": output["score"]})
@@ -47,7 +51,12 @@ def make_page(folder, levels, score, replicates=4, problems=4, **fields):
         **fields,
     )
     path = folder / "page.html"
-    with run(study, lambda task: {"score": score(task)}, problem_registry=packets) as results:
+
+    def answer(task):
+        value = score(task)
+        return value if isinstance(value, AgentOutput) else {"score": value}
+
+    with run(study, answer, problem_registry=packets) as results:
         path.write_text(results.to_html(), "utf-8")
     return path
 
@@ -185,3 +194,19 @@ def test_on_paper_charts_have_the_width_of_the_page(browser, tmp_path):
         assert page.locator("#record details:not([open])").count() == 0
         page.evaluate("dispatchEvent(new Event('afterprint'))")
         assert page.evaluate(widths) == before
+
+
+def test_cost_over_time_is_what_was_spent(browser, tmp_path):
+    def spend(task):
+        return AgentOutput({"score": 1.0, "text": "first line\nlast line"}, {"cost_usd": 0.00002})
+
+    path = make_page(tmp_path, ["x", "y"], spend)
+    with Visit(browser, path) as page:
+        chart = page.locator("#spending figure", has_text="Cost in $ over time")
+        ticks = chart.locator('[data-part="y-axis tick label"] text').all_text_contents()
+        assert max(map(float, ticks)) <= 32 * 0.00002
+        assert "$0.00064" in page.locator("#spending").inner_text()
+        page.locator("#runs tbody a").first.click()
+        dialog = page.locator("dialog")
+        expect(dialog.locator("pre").first).to_have_text("first line\nlast line")
+        expect(dialog).to_contain_text("$0.00002")

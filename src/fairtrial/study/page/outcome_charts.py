@@ -37,11 +37,13 @@ def chart_outcomes(data: RunTable, outcomes: Sequence[str]) -> list[dict[str, An
 
 
 def _is_yes_no(data: RunTable, name: str) -> bool:
-    """Return whether all values of an outcome are 0 or 1, and both occur."""
+    """Return whether all values of an outcome are 0 or 1: both, unless it is stated to be so."""
     import numpy as np
 
     values = data.values(name)
-    return set(np.unique(values[~np.isnan(values)])[:3].tolist()) == {0.0, 1.0}
+    known = set(np.unique(values[~np.isnan(values)])[:3].tolist())
+    is_stated = data.readers[name].spec.expected_type == "bool"
+    return known == {0.0, 1.0} or (is_stated and known < {0.0, 1.0})
 
 
 def _describe_groups(data: RunTable, name: str) -> Iterator[dict[str, Any]]:

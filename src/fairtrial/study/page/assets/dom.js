@@ -49,6 +49,10 @@ function breakable(name) {
   return name.split(/(?<=[/_.:-])|(?<=[^\s/_.:-]{14})/u).flatMap((part, index) => index ? [el("wbr"), part] : [part]);
 }
 
+function money(value) {
+  return `$${value.toLocaleString("en-US", { maximumSignificantDigits: 3 })}`;
+}
+
 function count(value, noun) {
   return `${value.toLocaleString("en-US")} ${noun}${value === 1 ? "" : "s"}`;
 }
@@ -86,6 +90,17 @@ function output(text) {
 
 function pretty(value) {
   return typeof value === "string" ? value : JSON.stringify(value, null, 2);
+}
+
+// What an agent returned: texts of several lines as they are, the rest as JSON.
+function outputs(value) {
+  const isText = (one) => typeof one === "string" && one.includes("\n");
+  if (value === null || typeof value !== "object" || Array.isArray(value) || !Object.values(value).some(isText)) return output(pretty(value));
+  const rest = Object.fromEntries(Object.entries(value).filter(([, one]) => !isText(one)));
+  return [
+    Object.entries(value).filter(([, one]) => isText(one)).map(([name, one]) => [el("p", { class: "soft" }, name), output(one)]),
+    Object.keys(rest).length ? output(pretty(rest)) : null,
+  ];
 }
 
 function copyable(text) {

@@ -28,7 +28,7 @@ function runSection(data) {
     { name: "replicate", get: (row) => row.replicate, num: true },
     ...data.outcomes.map((outcome, index) => ({ name: outcome.name, get: (row) => row.values[index], num: true })),
     { name: "latency", get: (row) => row.latency, text: (row) => seconds(row.latency), num: true },
-    ...(data.rows.some((row) => row.cost) ? [{ name: "cost $", get: (row) => row.cost, num: true }] : []),
+    ...(data.rows.some((row) => row.cost) ? [{ name: "cost", get: (row) => row.cost, text: (row) => row.cost ? money(row.cost) : "–", num: true }] : []),
     ...(data.rows.some((row) => row.tokens) ? [{ name: "tokens", get: (row) => row.tokens, num: true }] : []),
   ];
   runTable = new SortedTable(columns, "Table of runs");

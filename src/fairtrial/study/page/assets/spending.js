@@ -4,7 +4,7 @@ function spendingSection(data) {
   const spending = data.spending;
   return [
     facts([
-      ["cost", spending.cost ? `$${number(spending.cost, 4)}${spending.max_cost ? ` of at most $${number(spending.max_cost)}` : ""}` : "none recorded"],
+      ["cost", spending.cost ? `${money(spending.cost)}${spending.max_cost ? ` of at most ${money(spending.max_cost)}` : ""}` : "none recorded"],
       ["tokens", spending.tokens ? `${spending.tokens.toLocaleString("en-US")}${spending.max_tokens ? ` of at most ${spending.max_tokens.toLocaleString("en-US")}` : ""}` : null],
       ["tokens of results", spending.input_tokens || spending.output_tokens ? `${spending.input_tokens.toLocaleString("en-US")} in, ${spending.output_tokens.toLocaleString("en-US")} out` : null],
     ]),
@@ -27,7 +27,7 @@ function spent(spending, column, name, ceiling) {
       x: { label: `${unit} since the first result`, labelAnchor: "center", labelArrow: "none" },
       y: { label: name, grid: true, zero: true, labelArrow: "none" },
       marks: [
-        Plot.areaY(points, { x: "time", y: "value", fill: "var(--band)", curve: "step-after" }),
+        Plot.areaY(points, { x: "time", y1: 0, y2: "value", fill: "var(--band)", curve: "step-after" }),
         Plot.line(points, { x: "time", y: "value", stroke: "var(--c1)", strokeWidth: 2, curve: "step-after" }),
         ceiling ? Plot.ruleY([ceiling], { stroke: "var(--bad)", strokeDasharray: "4 3" }) : null,
       ],
