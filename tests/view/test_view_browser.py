@@ -2,15 +2,13 @@
 
 import re
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
-from page_kit import Visit, make_hostile_study, open_browser
+from page_kit import Visit, find_violations, make_hostile_study, open_browser
 from view_kit import GatedStudy, serve, timing, wait_for_runs
 
 expect = pytest.importorskip("playwright.sync_api").expect
 expect.set_options(timeout=60_000)
-AXE = Path(__file__).parents[1] / "data" / "axe" / "axe.min.js"
 RUNS = 24
 
 
@@ -106,11 +104,7 @@ def server(folder, tmp_path_factory):
 
 def check_accessibility(page):
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    violations = page.evaluate(
-        f"(() => {{ {AXE.read_text('utf-8')} }})(); axe.run().then(r => "
-        "r.violations.map(v => [v.id, v.nodes.slice(0, 3).map(n => n.html.slice(0, 200))]))"
-    )
-    assert violations == []
+    assert find_violations(page) == []
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (800, "light"), (1600, "dark")])

@@ -4,7 +4,7 @@ import itertools
 import math
 
 import pytest
-from page_kit import Visit, open_browser
+from page_kit import Visit, find_violations, open_browser
 from run_kit import run
 
 from fairtrial import (
@@ -210,3 +210,27 @@ def test_cost_over_time_is_what_was_spent(browser, tmp_path):
         dialog = page.locator("dialog")
         expect(dialog.locator("pre").first).to_have_text("first line\nlast line")
         expect(dialog).to_contain_text("$0.00002")
+
+
+def test_a_page_is_accessible_with_everything_unfolded_and_in_every_shade(browser, tmp_path):
+    claims = Hypothesis(
+        "more",
+        label="more",
+        statement="It is so.",
+        independent_vars=("kind",),
+        dependent_vars=("score",),
+        contrast=Contrast(left="a", right="b"),
+    )
+    plan = AnalysisPlan("plan", hypothesis_ids=("more",), tests=("difference_in_means",))
+    path = make_page(
+        tmp_path,
+        "abcdefgh",
+        lambda task: "abcdefgh".index(task.factors["kind"]) + task.rng.random(),
+        problems=12,
+        hypotheses=(claims,),
+        analysis_plans=(plan,),
+    )
+    with Visit(browser, path) as page:
+        page.evaluate("document.querySelectorAll('details').forEach(node => { node.open = true })")
+        expect(page.locator("#effects svg.plot")).to_have_count(2)
+        assert find_violations(page) == []

@@ -21,6 +21,14 @@ function el(tag, attributes, ...children) {
 const TREE_TAGS = new Set(("p ul ol li h2 h3 h4 h5 h6 strong em code pre table thead tbody tr th td " +
   "blockquote hr").split(" "));
 
+let namelessTables = 0;
+
+// A name for a table without one, since regions are told apart by their names.
+function nameTable() {
+  namelessTables += 1;
+  return `Table ${namelessTables}`;
+}
+
 // A tree of `markdown_tree.py`: texts, and elements as [tag, child, ...].
 function tree(children) {
   return children.map((child) => {
@@ -29,7 +37,7 @@ function tree(children) {
     if (!TREE_TAGS.has(tag)) return el("span", {}, tree(rest));
     const shown = { h2: "h3", h3: "h4", h4: "h5" }[tag] || tag;
     const node = el(shown, {}, tree(rest));
-    if (tag === "table") return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table" }, node);
+    if (tag === "table") return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": nameTable() }, node);
     if (tag === "pre") node.tabIndex = 0;
     return node;
   });

@@ -106,7 +106,7 @@ function distributionPlot(outcome, groups, dots, width, axis) {
   const box = outcome.is_yes_no ? { x1: 0, x2: "mean" } : { x1: (group) => group.quantiles[1], x2: (group) => group.quantiles[3] };
   return {
     marginLeft: space, marginRight: 20, marginTop: 8, marginBottom: 46, height: 62 + groups.length * ROW_HEIGHT,
-    x: { ...axis(width - space), label: outcome.name, labelAnchor: "center", labelArrow: "none", grid: true },
+    x: { ...axis(width - space), label: fitText(outcome.name, width - space - 20), labelAnchor: "center", labelArrow: "none", grid: true },
     y: { domain: groups.map((group) => group.key), label: null, tickSize: 0, padding: 0.25,
       tickFormat: (key) => wrapLabel(labels.get(key), space, 3) },
     marks: [
@@ -173,7 +173,7 @@ function heatCell(data, outcome, cell, scale) {
   if (cell.mean !== null) {
     const color = d3.color(scale(cell.mean) || "#888").rgb();
     button.style.backgroundColor = color.formatHex();
-    button.style.color = luminance(color) > 0.19 ? "#000" : "#fff";
+    button.style.color = luminance(color) > 0.179 ? "#000" : "#fff";
   }
   return el("td", {}, button);
 }

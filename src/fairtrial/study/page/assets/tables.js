@@ -5,7 +5,7 @@ function table(columns, rows, options = {}) {
     el("th", { class: column.num ? "num" : null, scope: "col" }, column.name));
   const body = rows.map((row) => el("tr", {}, columns.map((column) => cell(column, row))));
   const node = el("table", { class: options.class }, el("thead", {}, el("tr", {}, head)), el("tbody", {}, body));
-  const label = options.label || "Table";
+  const label = options.label || nameTable();
   return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, node);
 }
 

@@ -79,7 +79,7 @@ function forestPlot(rows, names, width, title) {
   const tone = (row) => TONE_COLORS[row.tone] || "var(--c1)";
   return {
     marginLeft: space, marginRight: 16, marginTop: 8, marginBottom: 46, height: 62 + rows.length * 34,
-    x: { ...valueAxis(...d3.extent(ends), width - space), label: title, labelAnchor: "center", labelArrow: "none", grid: true },
+    x: { ...valueAxis(...d3.extent(ends), width - space), label: fitText(title, width - space - 16), labelAnchor: "center", labelArrow: "none", grid: true },
     y: { domain: rows.map((row) => row.key), label: null, tickSize: 0,
       tickFormat: (key) => wrapLabel(names.get(key), space) },
     marks: [
