@@ -2,6 +2,7 @@
 
 import shutil
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from run_kit import run
@@ -24,6 +25,7 @@ HOSTILE = (
 STUDY_TEXT = HOSTILE.replace("\ud800", "").replace("\x00", "")
 """What files of studies can hold."""
 BROWSER = "chromium-headless-shell"
+AXE = Path(__file__).parents[1] / "data" / "axe" / "axe.min.js"
 
 
 def talk(task):
@@ -96,6 +98,14 @@ def open_browser():
             yield browser
         finally:
             browser.close()
+
+
+def find_violations(page):
+    """Return what axe finds inaccessible on a page: rules, each with some elements."""
+    return page.evaluate(
+        f"(() => {{ {AXE.read_text('utf-8')} }})(); axe.run().then(r => "
+        "r.violations.map(v => [v.id, v.nodes.slice(0, 3).map(n => n.html.slice(0, 200))]))"
+    )
 
 
 class Visit:

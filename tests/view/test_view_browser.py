@@ -2,15 +2,13 @@
 
 import re
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
-from page_kit import Visit, make_hostile_study, open_browser
+from page_kit import Visit, find_violations, make_hostile_study, open_browser
 from view_kit import GatedStudy, serve, timing, wait_for_runs
 
 expect = pytest.importorskip("playwright.sync_api").expect
 expect.set_options(timeout=60_000)
-AXE = Path(__file__).parents[1] / "data" / "axe" / "axe.min.js"
 RUNS = 24
 
 
@@ -106,11 +104,7 @@ def server(folder, tmp_path_factory):
 
 def check_accessibility(page):
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    violations = page.evaluate(
-        f"(() => {{ {AXE.read_text('utf-8')} }})(); axe.run().then(r => "
-        "r.violations.map(v => [v.id, v.nodes.slice(0, 3).map(n => n.html.slice(0, 200))]))"
-    )
-    assert violations == []
+    assert find_violations(page) == []
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (800, "light"), (1600, "dark")])
@@ -169,3 +163,13 @@ def test_a_page_goes_on_when_its_server_is_back(browser, tmp_path):
                 expect(one.locator("#lead")).to_contain_text("24 of 24 runs")
                 expect(one.locator(".card .badge").first).to_be_visible()
         context.close()
+
+
+def test_a_page_that_is_open_before_its_study_begins_becomes_its_page(browser, tmp_path):
+    with (
+        serve(tmp_path / "out", tmp_path / "locks") as server,
+        Visit(browser, server.address) as page,
+    ):
+        expect(page.locator("main")).to_contain_text("There is no study here yet")
+        make_hostile_study(tmp_path / "out", replicates=1).close()
+        expect(page.locator("#lead")).to_contain_text("12 of 12 runs")

@@ -31,7 +31,7 @@ function candidateLink(run, candidate, text) {
 
 function candidateRunBlock(run, index) {
   const node = lazyBlock(`${run.run} · ${run.problem} · ${count(run.candidates.length, "candidate")} · ` +
-    (run.best ? `best: ${run.best}, ${run.speed}` : "none is worth adopting"), () => el("div", {}, candidateRun(run, true)));
+    (run.best ? `best: ${run.best}, ${speedText(run.speed)}` : "none is worth adopting"), () => el("div", {}, candidateRun(run, true)));
   if (index === 0) node.open = true;
   return node;
 }
@@ -39,8 +39,8 @@ function candidateRunBlock(run, index) {
 function candidateRun(run, many) {
   const best = run.candidates.find((candidate) => candidate.candidate_id === run.best);
   return [
-    el("p", {}, best ? ["The best is ", candidateLink(run, best, `${best.candidate_id} ${best.name || ""}`.trim()), `: ${run.speed} by fresh sessions. `]
-      : "No candidate is worth adopting. ", run.why_over ? `No more were requested: ${run.why_over}. ` : "",
+    el("p", {}, best ? ["The best is ", candidateLink(run, best, candidateName(best)), `: ${speedText(run.speed)} in fresh sessions. `]
+      : "No candidate is worth adopting. ", run.why_over ? `No more were requested: ${sentence(run.why_over)} ` : "",
       many ? el("a", { href: `#run=${run.run}` }, "The run") : null),
     ratioChart(run),
     el("h3", {}, "Lineages"),
@@ -51,6 +51,16 @@ function candidateRun(run, many) {
     run.explanation.map((section) => explanationBlock(section)),
     run.notes.length ? block("Notes", el("ul", {}, run.notes.map((note) => el("li", {}, note)))) : null,
   ];
+}
+
+function speedText(text) {
+  return text.replace(/(\d)x/, "$1×");
+}
+
+// Its id, and its name if that says more than its kind and id.
+function candidateName(candidate) {
+  const isMade = /^(initial|repair|refine|adapt|select)-[\d.]+$/.test(candidate.name || "");
+  return `${candidate.candidate_id} ${isMade ? candidate.kind : candidate.name || ""}`.trim();
 }
 
 function verdictBadge(candidate) {
@@ -66,7 +76,7 @@ function ratioChart(run) {
   const rows = run.candidates.filter((candidate) => candidate.ratio > 0 && candidate.low > 0 && candidate.high > 0);
   if (!rows.length) return null;
   const least = rows.find((candidate) => candidate.min_effect)?.min_effect ?? null;
-  const name = (candidate) => `${candidate.candidate_id} ${candidate.name || ""}`.trim();
+  const name = candidateName;
   const labels = new Map(rows.map((candidate) => [candidate.candidate_id, name(candidate)]));
   return figure({
     title: "Speed relative to the base",
@@ -82,8 +92,8 @@ function ratioChart(run) {
       return {
         marginLeft: space, marginRight: 24, marginTop: 8, marginBottom: 46, height: 62 + rows.length * 32,
         x: { type: "log", domain: [low, high], label: "times as fast as the base (log axis)", labelAnchor: "center", labelArrow: "none",
-          grid: true, ticks: Math.max(2, Math.floor((width - space) / 90)), tickFormat: (value) => number(value, 3) },
-        y: { domain: rows.map((candidate) => candidate.candidate_id), label: null, tickSize: 0, tickFormat: (id) => shorten(labels.get(id), space) },
+          grid: true, ticks: logTicks(low, high, width - space, 44), tickFormat: tickNumber },
+        y: { domain: rows.map((candidate) => candidate.candidate_id), label: null, tickSize: 0, tickFormat: (id) => wrapLabel(labels.get(id), space) },
         marks: [
           least ? Plot.rect([0], { x1: 1 / (1 + least), x2: 1 + least, fill: "var(--band)" }) : null,
           Plot.ruleX([1], { stroke: "var(--zero)" }),
@@ -109,10 +119,15 @@ function lineages(run, parent) {
     ? !known.has(candidate.parent_id) : candidate.parent_id === parent);
   if (!children.length) return null;
   return el("ul", {}, children.map((candidate) => el("li", {},
-    candidateLink(run, candidate), " ", verdictBadge(candidate), ` ${candidate.kind || ""} ${candidate.name || ""} ${ratioText(candidate)}`.replace(/\s+/g, " "),
+    candidateLink(run, candidate), " ", verdictBadge(candidate), ` ${[candidateKind(candidate), ratioText(candidate)].filter(Boolean).join(" · ")}`,
     candidate.candidate_id === run.best ? [" ", badge("best", "good")] : null,
     candidate.duplicate_of ? el("span", { class: "soft" }, ` equals ${candidate.duplicate_of}`) : null,
     lineages(run, candidate.candidate_id))));
+}
+
+function candidateKind(candidate) {
+  const name = candidateName(candidate).slice(candidate.candidate_id.length + 1);
+  return [candidate.kind, name === candidate.kind ? "" : name].filter(Boolean).join(" · ");
 }
 
 function candidateTable(run) {
@@ -145,7 +160,7 @@ function showCandidate(run, candidate) {
       ["speed", ratioText(candidate)], ["sessions", candidate.sessions === null ? null : String(candidate.sessions)],
       ["rests on", candidate.basis], ["why rejected", candidate.reason],
       ["tokens", candidate.tokens ? candidate.tokens.toLocaleString("en-US") : null],
-      ["cost", candidate.cost_usd ? `$${number(candidate.cost_usd)}` : null],
+      ["cost", candidate.cost_usd ? money(candidate.cost_usd) : null],
     ]),
     candidate.note ? [el("h3", {}, "What its maker says, unchecked"), output(candidate.note)] : null,
     candidate.failures.length ? [el("h3", {}, "Failures"), candidate.failures.map(failureBlock)] : null,
@@ -183,6 +198,7 @@ function sessionStrip(strip, title) {
     const starts = samples.filter((sample, index) => index && sample.session !== samples[index - 1].session);
     const names = ["base", "candidate"];
     const colors = ["var(--c8)", "var(--c1)"];
+    const [fastest, slowest] = d3.extent(samples.filter((sample) => sample.seconds > 0), (sample) => sample.seconds / base);
     const sessions = d3.groups(samples.filter((sample) => sample.kept), (sample) => sample.session).map(([session, some]) => ({ session,
       medians: [0, 1].map((arm) => d3.median(some.filter((sample) => sample.arm === arm), (sample) => sample.seconds)) }));
     return figure({
@@ -195,7 +211,7 @@ function sessionStrip(strip, title) {
       draw: () => ({
         height: 260, marginLeft: 56, marginBottom: 46, marginTop: 12,
         x: { label: "sample, in order", labelAnchor: "center", labelArrow: "none" },
-        y: { type: "log", label: "× base", grid: true, labelArrow: "none", ticks: 5, tickFormat: (value) => number(value) },
+        y: { type: "log", domain: [Math.min(fastest, 0.95), Math.max(slowest, 1.05)], nice: true, label: "× base", grid: true, labelArrow: "none", ticks: logTicks(Math.min(fastest, 0.95), Math.max(slowest, 1.05), 200, 18), tickFormat: tickNumber },
         marks: [
           Plot.ruleX(starts, { x: (sample) => sample.order - 0.5, stroke: "var(--line)" }),
           Plot.ruleY([1], { stroke: "var(--zero)" }),

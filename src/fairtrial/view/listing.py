@@ -16,7 +16,8 @@ from fairtrial.view.pace import QUIET_READ_S, ReadingPace
 if TYPE_CHECKING:
     import anyio
 
-FIND_AGAIN_S = 10.0
+FIND_AGAIN_S, FIND_FIRST_S = 10.0, 1.0
+"""How often to look for new studies; how often while there is none."""
 Signature = tuple[int, ...]
 
 
@@ -44,10 +45,15 @@ class StudyList:
     def folders(self) -> dict[str, StudyFolder]:
         """Return the studies by id; looks for new ones every few seconds."""
         now = time.monotonic()
-        if now - self._found_s >= FIND_AGAIN_S:
+        if now - self._found_s >= (FIND_AGAIN_S if self._folders else FIND_FIRST_S):
             self._folders = {one.id: one for one in find_studies(self._root)}
             self._found_s = now
         return self._folders
+
+    def only_study(self) -> StudyFolder | None:
+        """Return the study that the folder itself holds, if it does."""
+        folders = list(self.folders().values())
+        return folders[0] if [folder.path for folder in folders] == [self._root] else None
 
     async def follow(self, start: Callable[..., object]) -> AsyncIterator[str]:
         """Yield server-sent events with the whole list whenever it changes.
@@ -138,7 +144,13 @@ class StudyList:
         """Wake all who follow, if the list has changed."""
         import anyio
 
-        data = {"studies": entries, "quiet": notice, "folder": page.clean_text(self._root)}
+        only = self.only_study()
+        data = {
+            "studies": entries,
+            "quiet": notice,
+            "folder": page.clean_text(self._root),
+            "only": only.id if only else None,
+        }
         text = page.dump_data(data)
         if text != self._text:
             self._text = text

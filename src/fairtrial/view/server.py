@@ -129,9 +129,8 @@ class Pages:
         """Answer with the list of studies, or go to the only one."""
         from starlette.responses import RedirectResponse
 
-        folders = self._list.folders()
-        if [folder.path for folder in folders.values()] == [self.root]:
-            return RedirectResponse(f"/study/{next(iter(folders))}/", status_code=303)
+        if only := self._list.only_study():
+            return RedirectResponse(f"/study/{only.id}/", status_code=303)
         return _page(_list_page("list"))
 
     async def _compare_page(self, request: Request) -> Response:

@@ -28,6 +28,10 @@ function verdictCell(entry) {
 
 function showList(news) {
   const studies = news.studies;
+  if (news.only) {  // the folder that was empty holds a study now
+    location.replace(`study/${news.only}/`);
+    return;
+  }
   problem([news.folder, count(studies.length, "stud").replace(/studs$/, "studies").replace(/stud$/, "study"), news.quiet].filter(Boolean).join(" · "));
   if (!studies.length) {
     content.replaceChildren(el("p", {}, "There is no study here yet. This page shows it when it begins."));

@@ -1,12 +1,9 @@
 """The page of a study in a real browser: clicks, links, widths, colors, accessibility."""
 
-from pathlib import Path
-
 import pytest
-from page_kit import Visit, make_hostile_study, open_browser
+from page_kit import Visit, find_violations, make_hostile_study, open_browser
 
 expect = pytest.importorskip("playwright.sync_api").expect
-AXE = Path(__file__).parents[2] / "data" / "axe" / "axe.min.js"
 
 
 @pytest.fixture(scope="module")
@@ -36,11 +33,7 @@ def test_a_hostile_study_is_shown_and_harms_nothing(browser, path):
 def test_pages_fit_their_window_and_are_accessible(browser, path, width, scheme):
     with Visit(browser, path, width=width, scheme=scheme) as page:
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        violations = page.evaluate(
-            f"(() => {{ {AXE.read_text('utf-8')} }})(); axe.run().then(r => "
-            "r.violations.map(v => [v.id, v.nodes.slice(0, 3).map(n => n.html.slice(0, 200))]))"
-        )
-        assert violations == []
+        assert find_violations(page) == []
 
 
 def test_a_link_to_a_run_opens_it_and_escape_closes_it(browser, path):

@@ -1,5 +1,8 @@
 """Figures of results: axes for papers, and files."""
 
+import sys
+from types import SimpleNamespace
+
 import pytest
 from page_kit import make_hostile_study
 from run_kit import make_study, run as run_one
@@ -40,6 +43,21 @@ def test_figures_are_drawn_into_given_axes(results):
 
     axes = Figure().subplots()
     assert results.plot.latencies(axes) is axes
+
+
+def test_a_notebook_shows_a_new_figure_below_its_cell(results, monkeypatch):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("agg")  # which would ask IPython for more
+    shell = SimpleNamespace(kernel=object())
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    figure = results.plot.effects().figure
+    try:
+        assert figure.number in pyplot.get_fignums()
+    finally:
+        pyplot.close(figure)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: None))
+    results.plot.effects()
+    assert pyplot.get_fignums() == []
 
 
 def test_unknown_outcomes_and_missing_candidates_are_errors(results):

@@ -13,6 +13,7 @@ LIBRARIES = ("vendor/d3.min.js", "vendor/plot.min.js")
 SCRIPTS = (
     "dom.js",
     "tables.js",
+    "axes.js",
     "figures.js",
     "verdicts.js",
     "outcomes.js",

@@ -27,12 +27,23 @@ def chart_outcomes(data: RunTable, outcomes: Sequence[str]) -> list[dict[str, An
         {
             "name": clean_text(name),
             "description": clean_text(data.readers[name].spec.description, 400),
+            "is_yes_no": _is_yes_no(data, name),
             "groups": list(_describe_groups(data, name)),
             "cells": list(_describe_cells(data, name)),
             "interactions": list(_describe_interactions(data, name)),
         }
         for name in outcomes
     ]
+
+
+def _is_yes_no(data: RunTable, name: str) -> bool:
+    """Return whether all values of an outcome are 0 or 1: both, unless it is stated to be so."""
+    import numpy as np
+
+    values = data.values(name)
+    known = set(np.unique(values[~np.isnan(values)])[:3].tolist())
+    is_stated = data.readers[name].spec.expected_type == "bool"
+    return known == {0.0, 1.0} or (is_stated and known < {0.0, 1.0})
 
 
 def _describe_groups(data: RunTable, name: str) -> Iterator[dict[str, Any]]:
@@ -49,6 +60,7 @@ def _describe_groups(data: RunTable, name: str) -> Iterator[dict[str, Any]]:
             "condition": condition,
             "agent": agent,
             "n": len(numbers),
+            "runs": int(inside.sum()),
             "failed": int((inside & failed).sum()),
             **_describe_numbers(numbers),
         }

@@ -153,7 +153,7 @@ def _label_condition(condition: Condition, names: Sequence[str]) -> str:
         elif value is not None:
             levels.append(str(value))
     levels += [str(value) for value in condition.block_assignments.values()]
-    return " · ".join(levels) or condition.condition_id
+    return " · ".join(levels) or "all runs"
 
 
 def _describe_record(

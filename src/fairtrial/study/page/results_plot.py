@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
@@ -184,21 +185,37 @@ def _require_matplotlib() -> None:
 
 
 def _prepare(ax: Axes | None, rows: int) -> Axes:
-    """Return axes for some rows: those given, or those of a new figure that no window shows."""
+    """Return axes for some rows: those given, or those of a new figure."""
     _require_matplotlib()
     if ax is None:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure as NewFigure
-
-        size = (WIDTH_IN, AROUND_IN + ROW_IN * max(rows, 2))
-        figure: Figure = NewFigure(figsize=size, layout="constrained")
-        FigureCanvasAgg(figure)
-        ax = figure.add_subplot()
+        ax = _make_figure((WIDTH_IN, AROUND_IN + ROW_IN * max(rows, 2))).add_subplot()
     ax.set_axisbelow(True)
     ax.grid(axis="x", color="#eeeeee")
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     return ax
+
+
+def _make_figure(size: tuple[float, float]) -> Figure:
+    """Return a new figure: one that a notebook shows below its cell, elsewhere one without window.
+
+    size: width and height in inches
+    """
+    if _is_notebook():
+        import matplotlib.pyplot as plt
+
+        return plt.figure(figsize=size, layout="constrained")
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure as NewFigure
+
+    figure: Figure = NewFigure(figsize=size, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def _is_notebook() -> bool:
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return hasattr(shell, "kernel")
 
 
 def _draw_interval(ax: Axes, index: int, effect: Mapping[str, Any], color: str) -> None:

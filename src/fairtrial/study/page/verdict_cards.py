@@ -49,8 +49,8 @@ def make_cards(data: RunTable, tests: Sequence[HypothesisTest]) -> list[dict[str
                 "verdict": str(test.verdict),
                 "tone": TONES[test.verdict],
                 "preliminary": _is_preliminary(data, test),
-                "why": clean_text(test.why),
-                "direction": clean_text(describe_direction(test) or ""),
+                "why": _begin_sentence(test.why, test),
+                "direction": _begin_sentence(describe_direction(test) or "", test),
                 "standing": test.standing,
                 "outcome": clean_text(test.outcome),
                 "difference": clean_text(test.difference),
@@ -62,6 +62,15 @@ def make_cards(data: RunTable, tests: Sequence[HypothesisTest]) -> list[dict[str
             }
         )
     return cards
+
+
+def _begin_sentence(text: str, test: HypothesisTest) -> str:
+    """Return a text with a capital letter, unless it begins with the name of a group of runs."""
+    text = clean_text(text)
+    names = [*(clean_text(group.name) for group in test.groups), *test.difference.split(" − ")]
+    if any(name and text.startswith(f"{name} ") for name in names):
+        return text
+    return text[:1].upper() + text[1:]
 
 
 def _is_preliminary(data: RunTable, test: HypothesisTest) -> bool:

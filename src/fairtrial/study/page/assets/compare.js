@@ -1,25 +1,38 @@
 // Two conditions side by side, run by run.
 
+let chooseConditions = null;  // shows the conditions that an address names
+
 function compareSection(data) {
   const indexes = [...new Set(data.rows.map((row) => row.condition))].sort((a, b) => a - b);
   if (indexes.length < 2 || !data.outcomes.length) return null;
   const result = el("div");
-  const selects = [0, 1].map((place) => {
-    const select = el("select", { onchange: draw }, indexes.map((index) => el("option", { value: index }, data.conditions[index]?.label ?? "?")));
-    select.value = String(indexes[place]);
-    return select;
-  });
-  const outcome = el("select", { onchange: draw }, data.outcomes.map((one, index) => el("option", { value: index }, one.name)));
-  const different = el("input", { type: "checkbox", onchange: draw });
-  function draw() {
-    const [a, b] = selects.map((select) => Number(select.value));
-    result.replaceChildren(...compareConditions(data, a, b, Number(outcome.value), different.checked));
-  }
+  const choose = (options) => el("select", { onchange: () => change() }, options.map(([value, text]) => el("option", { value: String(value) }, text)));
+  const labels = indexes.map((index) => [index, data.conditions[index]?.label ?? "?"]);
+  const inputs = { first: choose(labels), second: choose(labels), outcome: choose(data.outcomes.map((one, index) => [index, one.name])),
+    different: el("input", { type: "checkbox", onchange: () => change() }) };
+  const draw = () => result.replaceChildren(...compareConditions(data, Number(inputs.first.value), Number(inputs.second.value),
+    Number(inputs.outcome.value), inputs.different.checked));
+  // What is chosen is in the address, so that it can be passed on.
+  const change = () => {
+    const { first, second, outcome, different } = inputs;
+    history.replaceState(null, "", `#compare?${new URLSearchParams({ first: first.value, second: second.value, outcome: outcome.value, ...(different.checked ? { different: "yes" } : {}) })}`);
+    draw();
+  };
+  chooseConditions = (text) => {
+    const wanted = new URLSearchParams(text);
+    for (const name of ["first", "second", "outcome"]) {
+      const isKnown = [...inputs[name].options].some((option) => option.value === wanted.get(name));
+      if (isKnown) inputs[name].value = wanted.get(name);
+    }
+    inputs.different.checked = wanted.has("different");
+    draw();
+  };
+  inputs.second.value = String(indexes[1]);
   draw();
   return [
-    el("div", { class: "controls" }, el("label", {}, "First", selects[0]), el("label", {}, "Second", selects[1]),
-      data.outcomes.length > 1 ? el("label", {}, "Outcome", outcome) : null,
-      el("label", { class: "check" }, different, "only where they differ")),
+    el("div", { class: "controls" }, el("label", {}, "First", inputs.first), el("label", {}, "Second", inputs.second),
+      data.outcomes.length > 1 ? el("label", {}, "Outcome", inputs.outcome) : null,
+      el("label", { class: "check" }, inputs.different, "only where they differ")),
     result,
   ];
 }
@@ -45,14 +58,14 @@ function compareConditions(data, a, b, outcome, onlyDifferent) {
     { name: `${name}, first`, get: (pair) => value(pair.a), text: (pair) => shown(pair.a), num: true },
     { name: `${name}, second`, get: (pair) => value(pair.b), text: (pair) => shown(pair.b), num: true },
     { name: "first − second", get: (pair) => difference(pair, outcome), num: true },
-  ], "Two conditions", 15);
+  ], "Two conditions", { noun: "pair", pageSize: 15 });
   sorted.show(rows);
   const both = all.filter((pair) => difference(pair, outcome) !== null);
   const mean = both.length ? both.reduce((sum, pair) => sum + difference(pair, outcome), 0) / both.length : null;
   const differing = all.filter((pair) => differ(pair, outcome)).length;
   return [
-    el("p", {}, `${count(all.length, "pair")} of runs with the same problem and replicate; ${differing.toLocaleString("en-US")} differ. ` +
-      `Mean difference of ${name}: ${number(mean)}. A description: the tests above decide.`),
+    el("p", {}, `${count(all.length, "pair")} of runs with the same problem and replicate${data.all_runs > data.rows.length ? " (of the runs on this page)" : ""}; ${differing.toLocaleString("en-US")} differ. ` +
+      `Mean difference of ${name}: ${number(mean)}.${data.verdicts.length ? " This describes; the tests above decide." : ""}`),
     sorted.node,
   ];
 }

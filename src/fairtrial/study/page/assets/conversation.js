@@ -33,7 +33,7 @@ function modelCall(meta) {
   const parts = [meta.model, meta.endpoint,
     Number.isFinite(meta.input_tokens) ? `${meta.input_tokens.toLocaleString("en-US")} tokens in` : null,
     Number.isFinite(meta.output_tokens) ? `${meta.output_tokens.toLocaleString("en-US")} out` : null,
-    Number.isFinite(meta.cost_usd) ? `$${number(meta.cost_usd)}` : null,
+    Number.isFinite(meta.cost_usd) ? money(meta.cost_usd) : null,
     Number.isFinite(meta.seconds) ? seconds(meta.seconds) : null,
     meta.cached ? "from the cache" : null, meta.finish_reason, meta.attempts > 1 ? `${meta.attempts} attempts` : null];
   return el("p", { class: "soft" }, `model call: ${parts.filter(Boolean).join(" · ")}`);

@@ -21,6 +21,14 @@ function el(tag, attributes, ...children) {
 const TREE_TAGS = new Set(("p ul ol li h2 h3 h4 h5 h6 strong em code pre table thead tbody tr th td " +
   "blockquote hr").split(" "));
 
+let namelessTables = 0;
+
+// A name for a table without one, since regions are told apart by their names.
+function nameTable() {
+  namelessTables += 1;
+  return `Table ${namelessTables}`;
+}
+
 // A tree of `markdown_tree.py`: texts, and elements as [tag, child, ...].
 function tree(children) {
   return children.map((child) => {
@@ -29,7 +37,7 @@ function tree(children) {
     if (!TREE_TAGS.has(tag)) return el("span", {}, tree(rest));
     const shown = { h2: "h3", h3: "h4", h4: "h5" }[tag] || tag;
     const node = el(shown, {}, tree(rest));
-    if (tag === "table") return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table" }, node);
+    if (tag === "table") return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": nameTable() }, node);
     if (tag === "pre") node.tabIndex = 0;
     return node;
   });
@@ -38,9 +46,19 @@ function tree(children) {
 function number(value, digits = 3) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   const size = Math.abs(value);
-  if (size >= 10 ** digits) return Math.round(value).toLocaleString("en-US");
-  if (size !== 0 && size < 1e-4) return value.toExponential(digits - 1).replace("-", "−").replace("e−", "e−");
-  return String(Number(value.toPrecision(digits))).replace("-", "−");
+  const isFar = size !== 0 && (size < 1e-4 || size >= 1e9);
+  const text = isFar ? value.toExponential(digits - 1).replace("e+", "e")
+    : size >= 10 ** digits ? Math.round(value).toLocaleString("en-US") : String(Number(value.toPrecision(digits)));
+  return text.replaceAll("-", "−");
+}
+
+// A name that may be broken at its signs, and inside very long words.
+function breakable(name) {
+  return name.split(/(?<=[/_.:-])|(?<=[^\s/_.:-]{14})/u).flatMap((part, index) => index ? [el("wbr"), part] : [part]);
+}
+
+function money(value) {
+  return `$${value.toLocaleString("en-US", { maximumSignificantDigits: 3 })}`;
 }
 
 function count(value, noun) {
@@ -80,6 +98,17 @@ function output(text) {
 
 function pretty(value) {
   return typeof value === "string" ? value : JSON.stringify(value, null, 2);
+}
+
+// What an agent returned: texts of several lines as they are, the rest as JSON.
+function outputs(value) {
+  const isText = (one) => typeof one === "string" && one.includes("\n");
+  if (value === null || typeof value !== "object" || Array.isArray(value) || !Object.values(value).some(isText)) return output(pretty(value));
+  const rest = Object.fromEntries(Object.entries(value).filter(([, one]) => !isText(one)));
+  return [
+    Object.entries(value).filter(([, one]) => isText(one)).map(([name, one]) => [el("p", { class: "soft" }, name), output(one)]),
+    Object.keys(rest).length ? output(pretty(rest)) : null,
+  ];
 }
 
 function copyable(text) {

@@ -23,12 +23,12 @@ function runSection(data) {
     { name: "run", get: (row) => row.id, text: (row) => el("a", { href: `#run=${row.id}`, class: "mono" }, row.id.replace(/^run-/, "")) },
     { name: "status", get: (row) => row.status, text: statusBadge },
     { name: "condition", get: label },
-    ...(data.runs.agents.length > 1 ? [{ name: "agent", get: (row) => data.runs.agents[row.agent] }] : []),
+    ...(data.runs.agents.length > 1 && !agentIsInLabel(data) ? [{ name: "agent", get: (row) => data.runs.agents[row.agent] }] : []),
     ...(data.runs.problems.length > 1 ? [{ name: "problem", get: (row) => data.runs.problems[row.problem] }] : []),
     { name: "replicate", get: (row) => row.replicate, num: true },
     ...data.outcomes.map((outcome, index) => ({ name: outcome.name, get: (row) => row.values[index], num: true })),
     { name: "latency", get: (row) => row.latency, text: (row) => seconds(row.latency), num: true },
-    ...(data.rows.some((row) => row.cost) ? [{ name: "cost $", get: (row) => row.cost, num: true }] : []),
+    ...(data.rows.some((row) => row.cost) ? [{ name: "cost", get: (row) => row.cost, text: (row) => row.cost ? money(row.cost) : "–", num: true }] : []),
     ...(data.rows.some((row) => row.tokens) ? [{ name: "tokens", get: (row) => row.tokens, num: true }] : []),
   ];
   runTable = new SortedTable(columns, "Table of runs");
@@ -40,9 +40,15 @@ function runSection(data) {
   return [part, controls, runTable.node];
 }
 
+// Whether each condition's label names its agent, as where the agent is a factor.
+function agentIsInLabel(data) {
+  const labels = data.conditions.map((condition) => condition.label.split(" · "));
+  return data.rows.every((row) => labels[row.condition]?.includes(data.runs.agents[row.agent]));
+}
+
 function runControls(data) {
   const search = el("input", { type: "search", id: "run-search", autocomplete: "off", value: runFilter.text || "",
-    oninput: (event) => { runFilter.text = event.target.value; applyFilter(data); } });
+    oninput: (event) => changeFilter(data, "text", event.target.value) });
   const choices = [
     choice("status", "Status", [...new Set(data.rows.map((row) => row.status))].map((status) => [status, status]), data),
     choice("failure", "Kind of failure", [...new Set(data.rows.map((row) => row.failure).filter(Boolean))].map((kind) => [kind, kind]), data),
@@ -57,7 +63,7 @@ function runControls(data) {
 
 function choice(name, title, options, data) {
   if (options.length < 2 && name !== "failure" || !options.length) return null;
-  const select = el("select", { "data-filter": name, onchange: (event) => { runFilter[name] = event.target.value; applyFilter(data); } },
+  const select = el("select", { "data-filter": name, onchange: (event) => changeFilter(data, name, event.target.value) },
     el("option", { value: "" }, "all"), options.map(([value, text]) => el("option", { value }, text)));
   select.value = runFilter[name] || "";
   return el("label", {}, title, select);
@@ -73,10 +79,21 @@ function applyFilter(data, isRefresh) {
     && (!text || `${row.id} ${row.error} ${row.failure ?? ""} ${data.conditions[row.condition]?.label} ${data.runs.problems[row.problem]}`.toLowerCase().includes(text))));
 }
 
-// Show the runs that match; also in the address, so that it can be passed on.
+// The address of the runs that match, so that it can be passed on.
+function filterHash(filter) {
+  const parts = new URLSearchParams(Object.entries(filter).filter(([, value]) => value)).toString();
+  return parts ? `#runs?${parts}` : "#runs";
+}
+
+function changeFilter(data, name, value) {
+  runFilter[name] = value;
+  applyFilter(data);
+  history.replaceState(null, "", filterHash(runFilter));
+}
+
+// Show the runs that match, and scroll there.
 function filterRuns(filter) {
-  const parts = new URLSearchParams(filter).toString();
-  const hash = parts ? `#runs?${parts}` : "#runs";
+  const hash = filterHash(filter);
   if (location.hash === hash) route();
   else location.hash = hash;
 }

@@ -5,7 +5,7 @@ function table(columns, rows, options = {}) {
     el("th", { class: column.num ? "num" : null, scope: "col" }, column.name));
   const body = rows.map((row) => el("tr", {}, columns.map((column) => cell(column, row))));
   const node = el("table", { class: options.class }, el("thead", {}, el("tr", {}, head)), el("tbody", {}, body));
-  const label = options.label || "Table";
+  const label = options.label || nameTable();
   return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, node);
 }
 
@@ -17,8 +17,9 @@ function cell(column, row) {
 
 // A table that sorts by its headings and shows one page of rows at a time.
 class SortedTable {
-  constructor(columns, label, pageSize = 25) {
-    Object.assign(this, { columns, rows: [], page: 0, pageSize, sorting: null, descending: false });
+  // noun: what a row is
+  constructor(columns, label, { noun = "run", pageSize = 25 } = {}) {
+    Object.assign(this, { columns, noun, rows: [], page: 0, pageSize, sorting: null, descending: false });
     this.head = el("tr");
     this.body = el("tbody");
     this.headings = columns.map((column, index) => {
@@ -82,11 +83,12 @@ class SortedTable {
       el("tr", {}, this.columns.map((column) => cell(column, row)))));
     const total = this.arranged.length;
     this.place.textContent = total
-      ? `${(first + 1).toLocaleString("en-US")}–${(first + shown.length).toLocaleString("en-US")} of ${count(total, "run")}`
-      : "No run matches.";
+      ? `${(first + 1).toLocaleString("en-US")}–${(first + shown.length).toLocaleString("en-US")} of ${count(total, this.noun)}`
+      : `No ${this.noun} matches.`;
     this.back.disabled = this.page === 0;
     this.next.disabled = first + this.pageSize >= total;
     this.back.hidden = this.next.hidden = total <= this.pageSize;
+    if (total === 1) this.place.textContent = `1 ${this.noun}`;
   }
 }
 

@@ -1,14 +1,17 @@
 // Verdict cards, and the forest plot of all effects.
 
 function verdictSection(data) {
+  // Where candidates are on trial, a study without hypotheses has its verdicts there.
+  if (!data.verdicts.length && !data.warning.length && data.parts.length) return null;
   const cards = data.verdicts.map((card) => el("article", { class: `card ${card.tone}`, id: `claim=${card.id}` },
-    el("div", {}, badge(card.preliminary ? `${card.verdict} so far` : card.verdict, card.tone), badge(card.standing)),
+    el("div", {}, badge(card.preliminary ? `${card.verdict} so far` : card.verdict, card.tone),
+      card.standing === card.verdict ? null : badge(card.standing)),
     el("h3", {}, card.label || card.id),
     card.claim ? el("p", { class: "claim" }, card.claim) : null,
     card.estimate ? el("p", { class: "effect" }, `${card.estimate.replace("-", "−")} ${card.interval.replaceAll("-", "−")}`.trim()) : null,
     card.estimate ? el("p", { class: "of" }, `${card.difference} on ${card.outcome}${card.interval ? `, ${card.confidence} interval` : ""}`) : null,
     el("p", {}, sentence(card.why)),
-    card.direction && !card.why.includes(card.direction) ? el("p", {}, sentence(card.direction)) : null,
+    card.direction && !card.why.toLowerCase().includes(card.direction.toLowerCase()) ? el("p", {}, sentence(card.direction)) : null,
     el("details", {}, el("summary", {}, "What it rests on"), facts(card.facts),
       card.notes.length ? el("ul", {}, card.notes.map((note) => el("li", {}, note))) : null)));
   return [
@@ -20,13 +23,17 @@ function verdictSection(data) {
 }
 
 function sentence(text) {
-  const start = text.replace(/^it /, "It ");  // other first words may be names
-  return /[.!?]$/.test(start) ? start : `${start}.`;
+  return /[.!?]$/.test(text) ? text : `${text}.`;
 }
 
 function effectSection(data) {
   const outcomes = [...new Set(data.effects.map((effect) => effect.outcome))];
-  return outcomes.map((outcome) => forest(outcome, data.effects.filter((effect) => effect.outcome === outcome)));
+  const others = data.verdicts.filter((card) => card.verdict !== "not tested" && !data.effects.some((effect) => effect.id === card.id))
+    .map((card) => card.label || card.id);
+  return [
+    ...outcomes.map((outcome) => forest(outcome, data.effects.filter((effect) => effect.outcome === outcome))),
+    outcomes.length && others.length ? el("p", { class: "soft" }, `Not in a chart, since the test has no single difference: ${others.join("; ")}.`) : null,
+  ];
 }
 
 function forest(outcome, effects) {
@@ -68,10 +75,11 @@ function forestPlot(rows, names, width, title) {
   const space = labelSpace([...names.values()], width);
   const hasInterval = (row) => row.low !== null && row.high !== null;
   const known = rows.filter(hasInterval);
+  const ends = rows.flatMap((row) => [0, row.estimate, row.low, row.high, row.margin ?? null, row.margin ? -row.margin : null]).filter((end) => end !== null);
   const tone = (row) => TONE_COLORS[row.tone] || "var(--c1)";
   return {
     marginLeft: space, marginRight: 16, marginTop: 8, marginBottom: 46, height: 62 + rows.length * 34,
-    x: { label: title, labelAnchor: "center", labelArrow: "none", nice: true, grid: true },
+    x: { ...valueAxis(...d3.extent(ends), width - space), label: fitText(title, width - space - 16), labelAnchor: "center", labelArrow: "none", grid: true },
     y: { domain: rows.map((row) => row.key), label: null, tickSize: 0,
       tickFormat: (key) => wrapLabel(names.get(key), space) },
     marks: [
@@ -126,11 +134,13 @@ function precisionSection(data) {
       { name: "claim", get: (row) => row.id },
       { name: "outcome", get: (row) => row.outcome },
       { name: "smallest effect of interest", get: (row) => row.effect, num: true },
-      { name: "planned power", get: (row) => row.power, num: true },
+      { name: "planned power", get: (row) => row.power, text: (row) => row.power > 0.9995 ? "> 0.999" : row.power, num: true },
       { name: "reached: ±", get: (row) => row.half_width, num: true },
       { name: "verdict", get: (row) => row.verdict },
     ], data.precision, { label: "Planned power and reached precision" }),
     el("p", { class: "soft" }, "Power is the chance that the planned test finds the smallest effect of interest. " +
       "Reached is half the width of the interval of the difference of means."),
+    data.precision.some((row) => row.assumption) ? el("details", {}, el("summary", {}, "What the power assumes"),
+      facts(data.precision.map((row) => [data.precision.some((one) => one !== row && one.id === row.id) ? `${row.id}, ${row.outcome}` : row.id, row.assumption]))) : null,
   ];
 }
