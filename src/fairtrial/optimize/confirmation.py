@@ -25,6 +25,9 @@ from fairtrial.optimize.study_events import describe_unjudged
 
 MOST_CONTENDERS = 3
 """How many of the best candidates are measured again before none is adopted."""
+MINIMIZING_BUDGETS = 3
+"""How often the budget of timing is spent at most to take changes out of the best candidate."""
+_SMALLER = "changes that carry no part of the gain were taken out, and the rest was measured again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +59,13 @@ class Confirmation:
 
 
 async def confirm_winner(
-    scheduler: Scheduler, arena: Arena, bench: Bench, emit: events.Emit
+    scheduler: Scheduler, arena: Arena, bench: Bench, emit: events.Emit, *, minimize: bool = True
 ) -> Confirmation:
     """Return the best of the candidates that look worth adopting, if fresh sessions confirm it.
 
     The ranking is decided before; the best is measured again because it was selected for its
     measurements. One that isn't confirmed, or fails on fresh inputs, is dropped, and the next is
-    tried.
+    tried. With `minimize`, changes that carry no part of its gain are taken out.
     """
     dropped: dict[str, str] = {}
     ranked = rank(scheduler.entries, arena.problem.min_effect)
@@ -71,30 +74,62 @@ async def confirm_winner(
     for entry in ranked[:MOST_CONTENDERS]:
         measured = await _measure_again(scheduler, arena, bench, emit, entry)
         if isinstance(measured, Measurement):
-            emit(events.PhaseStarted(events.Phase.RECHECK, entry.id))
-            rejection = await delivery.check_again(arena, scheduler.changes[entry.id])
-            if rejection is None or rejection.reason == Reason.EVALUATOR:
-                doubts = () if rejection is None else (rejection.message,)
-                emit(events.PhaseStarted(events.Phase.PROFILE, entry.id))
-                losers = (f"{id} looked better, and is out: {why}" for id, why in dropped.items())
-                evidence = await delivery.gather_evidence(
-                    arena,
-                    scheduler.candidates[entry.id],
-                    scheduler.changes[entry.id],
-                    scheduler.judgements[entry.digest],
-                    measured,
-                    name=entry.name,
-                    is_rechecked=not doubts,
-                    notes=(*doubts, *_describe_audit(arena), *losers),
+            whole = delivery.CheckedChange(
+                scheduler.candidates[entry.id],
+                scheduler.changes[entry.id],
+                scheduler.judgements[entry.digest],
+                measured,
+            )
+            smaller = None
+            if minimize:
+                smaller = await delivery.minimize_changes(
+                    arena, bench, whole, name=entry.id, emit=emit
                 )
-                assert measured.estimate is not None, "only a candidate with an estimate is adopted"
-                winner = Winner(entry.id, evidence.edits, measured.estimate, evidence.explain())
-                return Confirmation(winner, dropped)
-            dropped[entry.id] = f"on inputs that nobody has seen, {rejection.message}"
+            for change in filter(None, (smaller, whole)):
+                emit(events.PhaseStarted(events.Phase.RECHECK, entry.id))
+                rejection = await delivery.check_again(arena, change.changes)
+                if rejection is None or rejection.reason == Reason.EVALUATOR:
+                    doubts = () if rejection is None else (rejection.message,)
+                    scheduler.measured_again[entry.id] = change.measurement
+                    losers = (f"{id} looked better, and is out: {x}" for id, x in dropped.items())
+                    notes = (*doubts, *_describe_audit(arena), *losers)
+                    if change is smaller:
+                        notes = (*notes, _SMALLER)
+                        emit(events.Remark(f"{entry.id}: {_SMALLER}"))
+                    winner = await _explain(arena, emit, entry, change, notes, is_sure=not doubts)
+                    return Confirmation(winner, dropped)
+                if change is whole:
+                    dropped[entry.id] = f"on inputs that nobody has seen, {rejection.message}"
         else:
             dropped[entry.id] = measured
         emit(CandidateDropped(entry.id, dropped[entry.id]))
     return Confirmation(None, dropped)
+
+
+async def _explain(
+    arena: Arena,
+    emit: events.Emit,
+    entry: CandidateEntry,
+    change: delivery.CheckedChange,
+    notes: tuple[str, ...],
+    *,
+    is_sure: bool,
+) -> Winner:
+    """Return the winner with its explanation."""
+    emit(events.PhaseStarted(events.Phase.PROFILE, entry.id))
+    measured = change.measurement
+    evidence = await delivery.gather_evidence(
+        arena,
+        change.candidate,
+        change.changes,
+        change.judgement,
+        measured,
+        name=entry.name,
+        is_rechecked=is_sure,
+        notes=notes,
+    )
+    assert measured.estimate is not None, "only a candidate with an estimate is adopted"
+    return Winner(entry.id, evidence.edits, measured.estimate, evidence.explain())
 
 
 def _describe_audit(arena: Arena) -> tuple[str, ...]:
