@@ -226,7 +226,7 @@ def _read_outcomes(
 def write_job(
     check: Check, calls: Sequence[Call], *, uses_results: bool = False, clocked: bool = False
 ) -> bytes:
-    """Return the input of a worker that makes calls, and reports their CPU time if `clocked`."""
+    """Return the input of a worker that makes calls, and reports their times if `clocked`."""
     job: dict[str, object] = {
         "function": check.function,
         "view": check.view,
