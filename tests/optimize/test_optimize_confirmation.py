@@ -55,7 +55,7 @@ def confirm(monkeypatch):
         async def minimize_changes(arena, bench, whole, **_):
             return smaller
 
-        monkeypatch.setattr(confirmation, "minimize_changes", minimize_changes)
+        monkeypatch.setattr(delivery, "minimize_changes", minimize_changes)
         monkeypatch.setattr(confirmation, "rank", lambda entries, min_effect: entries)
         monkeypatch.setattr(confirmation, "time_candidate", time_candidate)
         monkeypatch.setattr(delivery, "check_again", check_again)

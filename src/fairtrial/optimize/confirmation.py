@@ -73,6 +73,7 @@ async def confirm_winner(
         emit(events.Remark(remark))
     for entry in ranked[:MOST_CONTENDERS]:
         measured = await _measure_again(scheduler, arena, bench, emit, entry)
+        why = measured if isinstance(measured, str) else ""
         if isinstance(measured, Measurement):
             whole = delivery.CheckedChange(
                 scheduler.candidates[entry.id],
@@ -85,37 +86,34 @@ async def confirm_winner(
                 smaller = await delivery.minimize_changes(
                     arena, bench, whole, name=entry.id, emit=emit
                 )
+            losers = tuple(f"{id} looked better, and is out: {x}" for id, x in dropped.items())
             for change in filter(None, (smaller, whole)):
-                emit(events.PhaseStarted(events.Phase.RECHECK, entry.id))
-                rejection = await delivery.check_again(arena, change.changes)
-                if rejection is None or rejection.reason == Reason.EVALUATOR:
-                    doubts = () if rejection is None else (rejection.message,)
-                    scheduler.measured_again[entry.id] = change.measurement
-                    losers = (f"{id} looked better, and is out: {x}" for id, x in dropped.items())
-                    notes = (*doubts, *_describe_audit(arena), *losers)
+                notes = (*losers, _SMALLER) if change is smaller else losers
+                winner = await _check_and_explain(arena, emit, entry, change, notes)
+                if isinstance(winner, Winner):
                     if change is smaller:
-                        notes = (*notes, _SMALLER)
                         emit(events.Remark(f"{entry.id}: {_SMALLER}"))
-                    winner = await _explain(arena, emit, entry, change, notes, is_sure=not doubts)
+                    scheduler.measured_again[entry.id] = change.measurement
                     return Confirmation(winner, dropped)
-                if change is whole:
-                    dropped[entry.id] = f"on inputs that nobody has seen, {rejection.message}"
-        else:
-            dropped[entry.id] = measured
-        emit(CandidateDropped(entry.id, dropped[entry.id]))
+                why = winner
+        dropped[entry.id] = why
+        emit(CandidateDropped(entry.id, why))
     return Confirmation(None, dropped)
 
 
-async def _explain(
+async def _check_and_explain(
     arena: Arena,
     emit: events.Emit,
     entry: CandidateEntry,
     change: delivery.CheckedChange,
     notes: tuple[str, ...],
-    *,
-    is_sure: bool,
-) -> Winner:
-    """Return the winner with its explanation."""
+) -> Winner | str:
+    """Check a change on new inputs; return the winner with its explanation, or why it is none."""
+    emit(events.PhaseStarted(events.Phase.RECHECK, entry.id))
+    rejection = await delivery.check_again(arena, change.changes)
+    if rejection is not None and rejection.reason != Reason.EVALUATOR:
+        return f"on inputs that nobody has seen, {rejection.message}"
+    doubts = () if rejection is None else (rejection.message,)
     emit(events.PhaseStarted(events.Phase.PROFILE, entry.id))
     measured = change.measurement
     evidence = await delivery.gather_evidence(
@@ -125,8 +123,8 @@ async def _explain(
         change.judgement,
         measured,
         name=entry.name,
-        is_rechecked=is_sure,
-        notes=notes,
+        is_rechecked=not doubts,
+        notes=(*doubts, *_describe_audit(arena), *notes),
     )
     assert measured.estimate is not None, "only a candidate with an estimate is adopted"
     return Winner(entry.id, evidence.edits, measured.estimate, evidence.explain())

@@ -148,7 +148,7 @@ async def investigate(
         None,
         _choose_checks(target, runs, resources),
         str(resources.interpreter.executable),
-        tuple(_write_notes(runs)),
+        tuple(dict.fromkeys(_write_notes(runs))),
     )
     settings.emit(events.Remark("looking for larger inputs"))
     growth, why = await _find_inputs(resources, findings)
