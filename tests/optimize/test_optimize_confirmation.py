@@ -31,7 +31,7 @@ class Evidence:
 def confirm(monkeypatch):
     """What comes of candidates, given what fresh sessions and fresh inputs say of each."""
 
-    def confirm(*, timed, checked, first=None):
+    def confirm(*, timed, checked, first=None, smaller=None):
         events = []
         entries = [
             SimpleNamespace(
@@ -52,6 +52,10 @@ def confirm(monkeypatch):
         async def gather_evidence(*_, notes, **__):
             return Evidence(notes)
 
+        async def minimize_changes(arena, bench, whole, **_):
+            return smaller
+
+        monkeypatch.setattr(delivery, "minimize_changes", minimize_changes)
         monkeypatch.setattr(confirmation, "rank", lambda entries, min_effect: entries)
         monkeypatch.setattr(confirmation, "time_candidate", time_candidate)
         monkeypatch.setattr(delivery, "check_again", check_again)
@@ -113,3 +117,18 @@ def test_the_reason_why_the_fastest_looking_candidate_is_not_first_is_reported(c
     remark = Remark("0.0 can't be told from 1.0, and is the smaller change.")
     assert confirm(timed=[GOOD] * 2, checked=[None] * 2, first=[slow, fast])[1][0] == remark
     assert remark not in confirm(timed=[GOOD] * 2, checked=[None] * 2, first=[fast, slow])[1]
+
+
+def test_a_smaller_change_that_is_as_fast_takes_the_place_of_the_best(confirm):
+    faster = Measurement(Verdict.FASTER, Estimate(2.1, 2.0, 2.2, 6, 0.95), True)
+    smaller = delivery.CheckedChange(None, "1", None, faster)
+    confirmed, _ = confirm(timed=[GOOD], checked=[WRONG, None], smaller=smaller)
+    assert confirmed.winner.estimate == faster.estimate
+    assert "carry no part of the gain were taken out" in confirmed.winner.explanation
+
+
+def test_the_whole_change_is_taken_if_the_smaller_one_fails_on_new_inputs(confirm):
+    smaller = delivery.CheckedChange(None, "1", None, SAME)
+    confirmed, _ = confirm(timed=[GOOD], checked=[None, WRONG], smaller=smaller)
+    assert (confirmed.winner.estimate, confirmed.dropped) == (GOOD.estimate, {})
+    assert "taken out" not in confirmed.winner.explanation

@@ -19,6 +19,7 @@ _PHASES = {
     events.Phase.INSTRUCTION_COUNTS: "counting instructions",
     events.Phase.PROPOSALS: "asking for candidates",
     events.Phase.CONFIRMATION: "measuring {} again",
+    events.Phase.MINIMIZATION: "looking for changes in {} that carry no part of its gain",
     events.Phase.RECHECK: "checking the best on inputs that nobody has seen",
     events.Phase.PROFILE: "looking at where the time goes",
 }

@@ -50,10 +50,10 @@ def command(most: int, unsandboxed: bool, as_json: bool) -> None:
 def print_hot_spots(hot_spots: targets.HotSpots, *, next_step: bool = True) -> None:
     """Print the functions as a table, with the command that goes on from there."""
     click.echo(f"{hot_spots.command}: {hot_spots.seconds:.1f} s, profiled, which makes it slower")
-    columns = ("function", "own", "total", "calls", "tests", "can be recorded")
+    columns = ("function", "own", "total", "calls", "tests", "calls to record")
     rows = []
     for spot in hot_spots.spots:
-        recordable = "" if spot.recordable is None else f"{spot.recordable:,} calls"
+        recordable = "" if spot.recordable is None else f"{spot.recordable:,}"
         rows.append(
             (
                 spot.target,
@@ -67,4 +67,5 @@ def print_hot_spots(hot_spots: targets.HotSpots, *, next_step: bool = True) -> N
     print_table(columns, rows, total=len(rows))
     print_notes(hot_spots.notes)
     if next_step:
-        click.echo(f"next: fairtrial optimize {hot_spots.spots[0].target}")
+        usable = [spot.target for spot in hot_spots.spots if spot.recordable]
+        click.echo(f"next: fairtrial optimize {[*usable, hot_spots.spots[0].target][0]}")

@@ -52,6 +52,8 @@ class Phase(StrEnum):
     """instructions are counted"""
     PROPOSALS = "proposals"
     """candidates are requested"""
+    MINIMIZATION = "minimization"
+    """changes that carry no part of the best candidate's gain are looked for"""
     CONFIRMATION = "confirmation"
     """a candidate is measured again in fresh sessions"""
     RECHECK = "recheck"

@@ -25,6 +25,9 @@ from fairtrial.optimize.study_events import describe_unjudged
 
 MOST_CONTENDERS = 3
 """How many of the best candidates are measured again before none is adopted."""
+MINIMIZING_BUDGETS = 3
+"""How often the budget of timing is spent at most to take changes out of the best candidate."""
+_SMALLER = "changes that carry no part of the gain were taken out, and the rest was measured again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +59,13 @@ class Confirmation:
 
 
 async def confirm_winner(
-    scheduler: Scheduler, arena: Arena, bench: Bench, emit: events.Emit
+    scheduler: Scheduler, arena: Arena, bench: Bench, emit: events.Emit, *, minimize: bool = True
 ) -> Confirmation:
     """Return the best of the candidates that look worth adopting, if fresh sessions confirm it.
 
     The ranking is decided before; the best is measured again because it was selected for its
     measurements. One that isn't confirmed, or fails on fresh inputs, is dropped, and the next is
-    tried.
+    tried. With `minimize`, changes that carry no part of its gain are taken out.
     """
     dropped: dict[str, str] = {}
     ranked = rank(scheduler.entries, arena.problem.min_effect)
@@ -70,31 +73,61 @@ async def confirm_winner(
         emit(events.Remark(remark))
     for entry in ranked[:MOST_CONTENDERS]:
         measured = await _measure_again(scheduler, arena, bench, emit, entry)
+        why = measured if isinstance(measured, str) else ""
         if isinstance(measured, Measurement):
-            emit(events.PhaseStarted(events.Phase.RECHECK, entry.id))
-            rejection = await delivery.check_again(arena, scheduler.changes[entry.id])
-            if rejection is None or rejection.reason == Reason.EVALUATOR:
-                doubts = () if rejection is None else (rejection.message,)
-                emit(events.PhaseStarted(events.Phase.PROFILE, entry.id))
-                losers = (f"{id} looked better, and is out: {why}" for id, why in dropped.items())
-                evidence = await delivery.gather_evidence(
-                    arena,
-                    scheduler.candidates[entry.id],
-                    scheduler.changes[entry.id],
-                    scheduler.judgements[entry.digest],
-                    measured,
-                    name=entry.name,
-                    is_rechecked=not doubts,
-                    notes=(*doubts, *_describe_audit(arena), *losers),
+            whole = delivery.CheckedChange(
+                scheduler.candidates[entry.id],
+                scheduler.changes[entry.id],
+                scheduler.judgements[entry.digest],
+                measured,
+            )
+            smaller = None
+            if minimize:
+                smaller = await delivery.minimize_changes(
+                    arena, bench, whole, name=entry.id, emit=emit
                 )
-                assert measured.estimate is not None, "only a candidate with an estimate is adopted"
-                winner = Winner(entry.id, evidence.edits, measured.estimate, evidence.explain())
-                return Confirmation(winner, dropped)
-            dropped[entry.id] = f"on inputs that nobody has seen, {rejection.message}"
-        else:
-            dropped[entry.id] = measured
-        emit(CandidateDropped(entry.id, dropped[entry.id]))
+            losers = tuple(f"{id} looked better, and is out: {x}" for id, x in dropped.items())
+            for change in filter(None, (smaller, whole)):
+                notes = (*losers, _SMALLER) if change is smaller else losers
+                winner = await _check_and_explain(arena, emit, entry, change, notes)
+                if isinstance(winner, Winner):
+                    if change is smaller:
+                        emit(events.Remark(f"{entry.id}: {_SMALLER}"))
+                    scheduler.measured_again[entry.id] = change.measurement
+                    return Confirmation(winner, dropped)
+                why = winner
+        dropped[entry.id] = why
+        emit(CandidateDropped(entry.id, why))
     return Confirmation(None, dropped)
+
+
+async def _check_and_explain(
+    arena: Arena,
+    emit: events.Emit,
+    entry: CandidateEntry,
+    change: delivery.CheckedChange,
+    notes: tuple[str, ...],
+) -> Winner | str:
+    """Check a change on new inputs; return the winner with its explanation, or why it is none."""
+    emit(events.PhaseStarted(events.Phase.RECHECK, entry.id))
+    rejection = await delivery.check_again(arena, change.changes)
+    if rejection is not None and rejection.reason != Reason.EVALUATOR:
+        return f"on inputs that nobody has seen, {rejection.message}"
+    doubts = () if rejection is None else (rejection.message,)
+    emit(events.PhaseStarted(events.Phase.PROFILE, entry.id))
+    measured = change.measurement
+    evidence = await delivery.gather_evidence(
+        arena,
+        change.candidate,
+        change.changes,
+        change.judgement,
+        measured,
+        name=entry.name,
+        is_rechecked=not doubts,
+        notes=(*doubts, *_describe_audit(arena), *notes),
+    )
+    assert measured.estimate is not None, "only a candidate with an estimate is adopted"
+    return Winner(entry.id, evidence.edits, measured.estimate, evidence.explain())
 
 
 def _describe_audit(arena: Arena) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from fairtrial.arena import (
 from fairtrial.core import FieldPath, MisfitError, Mistake, Record, StudyError, events, fields
 from fairtrial.optimize.code_problem import BoundCode
 from fairtrial.optimize.confirmation import (
+    MINIMIZING_BUDGETS,
     MOST_CONTENDERS,
     confirm_winner,
     make_result,
@@ -103,6 +104,7 @@ class Optimizer(Record, agents.AgentHooks):
         plain
     audit: whether the checks are audited first; checks that accept a function that does no work
         end the optimization
+    minimize: whether changes that carry no part of the best candidate's gain are taken out
     """
 
     proposer: str = flag("codemod", "--agent", "NAME")
@@ -139,6 +141,11 @@ class Optimizer(Record, agents.AgentHooks):
     )
     audit: bool = flag(
         True, "--no-audit", help="Don't test first whether the checks reject wrong candidates."
+    )
+    minimize: bool = flag(
+        True,
+        "--no-minimize",
+        help="Don't take changes that carry no part of its gain out of the best candidate.",
     )
     _built: Proposer | None = field(
         default=None, init=False, compare=False, repr=False, metadata=fields.NOT_IN_FILES
@@ -225,6 +232,7 @@ class Optimizer(Record, agents.AgentHooks):
         """Return how long timing takes at most, in one sentence."""
         count = self.max_candidates
         timed = count + min(MOST_CONTENDERS, count)  # the best are measured again
+        timed += MINIMIZING_BUDGETS if self.minimize else 0
         text = "one candidate; timing it twice"
         if count > 1:
             text = f"up to {count} candidates; timing them, and the best again,"
@@ -273,7 +281,7 @@ class Optimizer(Record, agents.AgentHooks):
         )
         scheduler = Scheduler(arena, bench, loop, client, emit)
         await scheduler.run()
-        confirmation = await confirm_winner(scheduler, arena, bench, emit)
+        confirmation = await confirm_winner(scheduler, arena, bench, emit, minimize=self.minimize)
         notes = (*bench.notes, *describe_unjudged(scheduler.judgements.values()))
         _emit_notes(emit, notes)
         result = make_result(scheduler, confirmation)

@@ -21,7 +21,7 @@ def rank(entries: Sequence[CandidateEntry], min_effect: float) -> tuple[Candidat
     ranked = []
     while left:
         leader = left[min(left, key=lambda id: (-left[id].low, _get_place(by_id[id])))]
-        tied = [id for id in left if _is_tied(left[id], leader, min_effect)]
+        tied = [id for id in left if left[id].is_tied(leader, min_effect)]
         first = min(
             tied, key=lambda id: (change_size(by_id[id]), -left[id].low, _get_place(by_id[id]))
         )
@@ -42,18 +42,6 @@ def _find_estimate(entry: CandidateEntry, min_effect: float) -> Estimate | None:
     if tried.why or tried.estimate is None or tried.estimate.low <= 1.0:
         return None
     return tried.estimate if tried.estimate.ratio >= 1 + min_effect else None
-
-
-def _is_tied(one: Estimate, leader: Estimate, min_effect: float) -> bool:
-    """Return whether a candidate can't be distinguished from the leader, or only by little.
-
-    Each ratio must lie within the other's bounds. Overlapping bounds aren't enough: a wide interval
-    overlaps with almost any.
-    """
-    slower, faster = sorted((one.ratio, leader.ratio))
-    is_close = faster < slower * (1 + min_effect)
-    is_within = leader.low <= one.ratio <= leader.high and one.low <= leader.ratio <= one.high
-    return is_close or is_within
 
 
 def change_size(entry: CandidateEntry) -> tuple[int, int]:

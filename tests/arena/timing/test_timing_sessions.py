@@ -18,7 +18,12 @@ from fairtrial.arena.timing import function_benchmark as calls
 from fairtrial.arena.timing.calibration import Pace
 from fairtrial.arena.timing.function_benchmark import FunctionBenchmark
 from fairtrial.arena.timing.prepared_benchmark import TimingSetup
-from fairtrial.arena.timing.session import EMPTY_TURNS, ArmError, take_turns
+from fairtrial.arena.timing.session import (
+    EMPTY_TURNS,
+    ENOUGH_ROUNDS,
+    ArmError,
+    take_turns,
+)
 from fairtrial.arena.timing.stats.session_ratio import session_cpu_ratio, session_ratio
 from fairtrial.arena.timing.worker_channel import ChannelError, ChannelTimeoutError
 from fairtrial.arena.timing.workers import WorkResult
@@ -146,6 +151,16 @@ def test_any_schedule_gives_all_samples_in_order(calls, rounds, discarded, seed,
     asked = [payload for arm, letter, payload in log if (arm, letter) == ("candidate", b"I")]
     used = [payload for payload in asked if payload]
     assert b"\n".join(used) == b"\n".join(make_inputs(1 + calls * rounds))
+
+
+def test_a_far_slower_candidate_does_not_use_up_the_budget_in_one_session():
+    schedule = replace(SCHEDULE, rounds=400, most_s=0.5)
+    turns = take(make_pair(call_s=0.5)[1], schedule=schedule)
+    kept = Counter(sample.arm for sample in turns.samples if sample.is_kept)
+    assert kept == {"base": ENOUGH_ROUNDS, "candidate": ENOUGH_ROUNDS}
+    assert session_ratio(turns.samples) == pytest.approx(math.log(500), rel=1e-3)
+    as_fast = take(make_pair(call_s=1e-6)[1], schedule=schedule)
+    assert max(sample.round for sample in as_fast.samples) > 100
 
 
 def test_warm_up_and_first_round_do_not_count():

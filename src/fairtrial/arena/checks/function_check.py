@@ -223,12 +223,15 @@ def _read_outcomes(
     return reports, outcomes
 
 
-def write_job(check: Check, calls: Sequence[Call], *, uses_results: bool = False) -> bytes:
-    """Return the input of a worker that makes calls."""
+def write_job(
+    check: Check, calls: Sequence[Call], *, uses_results: bool = False, clocked: bool = False
+) -> bytes:
+    """Return the input of a worker that makes calls, and reports their times if `clocked`."""
     job: dict[str, object] = {
         "function": check.function,
         "view": check.view,
         "prepare": check.prepare,
+        "clocked": clocked,
         "caps": list(wire.Caps()),
     }
     if uses_results:

@@ -9,6 +9,10 @@ from fairtrial.arena.delivery.edits import (
 from fairtrial.arena.delivery.markdown_quoting import (
     ASSUMES as ASSUMES,
 )
+from fairtrial.arena.delivery.minimization import (
+    CheckedChange as CheckedChange,
+    minimize_changes as minimize_changes,
+)
 from fairtrial.arena.delivery.recheck import (
     check_again as check_again,
 )

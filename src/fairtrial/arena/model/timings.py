@@ -134,6 +134,17 @@ class Estimate:
     sessions: int
     confidence: float
 
+    def is_tied(self, other: Estimate, min_effect: float) -> bool:
+        """Return whether two speeds can't be told apart, or only by less than `min_effect`.
+
+        Each ratio must lie within the other's bounds. Overlapping bounds aren't enough: a wide
+        interval overlaps with almost any.
+        """
+        slower, faster = sorted((self.ratio, other.ratio))
+        is_close = faster < slower * (1 + min_effect)
+        is_within = other.low <= self.ratio <= other.high and self.low <= other.ratio <= self.high
+        return is_close or is_within
+
     def text(self) -> str:
         """Format ratio and interval like `1.42x [1.38, 1.46]`."""
         digits = self._count_digits()

@@ -58,7 +58,9 @@ class Findings:
             f"{self.target.text} (line {self.target.function.line}) is {self.target.reference}"
         ]
         if self.reaching:
-            lines.append(f"reached by {_count(len(self.reaching), 'test')}: {_some(self.reaching)}")
+            lines.append(
+                f"reached by {_count(len(self.reaching), 'test')}: {list_some(self.reaching)}"
+            )
         if recording.total:
             spent = f"{_count(recording.total, 'call')}, {seconds_text(recording.seconds)}"
             kept = (
@@ -195,7 +197,7 @@ def make_brief(findings: Findings) -> str:
         parts.append(f"It says of itself: {on_one_line(function.doc, 200)}")
     if findings.reaching:
         files = sorted({test.partition("::")[0] for test in findings.reaching})
-        parts.append(f"{len(findings.reaching)} tests reach it, in {_some(files)}.")
+        parts.append(f"{len(findings.reaching)} tests reach it, in {list_some(files)}.")
     slow = sorted(recording.keys.items(), key=lambda item: -item[1][1])[:_SHOWN]
     if recording.seconds > 0 and slow:
         shares = [
@@ -240,7 +242,8 @@ def _count(number: int, what: str) -> str:
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
-def _some(names: Sequence[str]) -> str:
+def list_some(names: Sequence[str]) -> str:
+    """Return the first few names, and how many more there are."""
     shown = ", ".join(names[:_SHOWN])
     more = len(names) - _SHOWN
     return f"{shown} and {more:,} more" if more > 0 else shown

@@ -21,6 +21,7 @@ from fairtrial.arena.targets.drafting import (
     PROBLEM,
     Findings,
     draft_files,
+    list_some,
     write_calls_file,
     write_makers,
 )
@@ -29,13 +30,14 @@ from fairtrial.arena.targets.lookup import Target, find_target
 from fairtrial.arena.targets.recording import (
     LONGEST_S,
     NO_OPTIONS,
+    RecordedFunction,
     RecordedRun,
     Recording,
     join_recordings,
     record,
 )
 from fairtrial.arena.targets.replay import choose_calls
-from fairtrial.arena.targets.suites import PYTEST, TestCommand, find_commands
+from fairtrial.arena.targets.suites import PYTEST, TestCommand, find_commands, find_script
 from fairtrial.core import Mistake, StudyError, atomic_write, events
 
 STATE = "target.json"
@@ -131,9 +133,12 @@ async def investigate(
     runs = await _record_all(target, resources, commands, settings)
     recording = join_recordings(runs, NUMBER)
     if not recording.total and not target.function.has_hints:
-        _refuse_unreached(target, runs)
+        _refuse_unreached(target, runs, resources)
     target = _with_imported_name(target, recording)
-    settings.emit(events.Remark(f"making {len(recording.calls)} recorded calls again"))
+    if recording.calls:
+        count = len(recording.calls)
+        what = "1 recorded call" if count == 1 else f"{count} recorded calls"
+        settings.emit(events.Remark(f"making {what} again"))
     sample = await choose_calls(resources, target.reference, recording)
     findings = Findings(
         target,
@@ -143,15 +148,15 @@ async def investigate(
         None,
         _choose_checks(target, runs, resources),
         str(resources.interpreter.executable),
-        tuple(_write_notes(runs)),
+        tuple(dict.fromkeys(_write_notes(runs))),
     )
     settings.emit(events.Remark("looking for larger inputs"))
     growth, why = await _find_inputs(resources, findings)
     if not sample.calls and growth is None:
         if not recording.total:
-            _refuse_unreached(target, runs)
+            _refuse_unreached(target, runs, resources, why)
         if not findings.checks:
-            _refuse_unjudgeable(target, findings, why)
+            _refuse_unjudgeable(target, findings, why, resources)
     notes = [*findings.notes, *([f"no larger inputs: {why}"] if growth is None else [])]
     return replace(findings, growth=growth, notes=tuple(notes))
 
@@ -168,13 +173,18 @@ def choose_commands(
     commands = find_commands(project, target.path, words, resources.interpreter)
     if commands or target.function.has_hints:
         return commands
-    message = f"no tests were found in {target.project}, and {target.path} is no script"
-    raise StudyError(Mistake((), message, record_hint(target)), source=target.text)
+    message = (
+        f"no tests were found in {target.project}, and {target.path} calls nothing if it is run"
+    )
+    raise StudyError(Mistake((), message, record_hint(target, resources)), source=target.text)
 
 
-def record_hint(target: Target) -> str:
+def record_hint(target: Target, resources: ArenaResources) -> str:
     """Return how calls of a target can be recorded without tests."""
-    return f"record a command that calls it: --record -- python script.py, or test {target.path}"
+    project = resources.pool.base / target.cwd
+    script = find_script(project, target.path, target.function.name.rpartition(".")[2])
+    command = f"python {script or 'script.py'}"
+    return f"record a command that calls it: --record -- {command}, or write a test"
 
 
 async def _record_all(
@@ -184,7 +194,8 @@ async def _record_all(
     settings: ArenaSettings,
 ) -> list[RecordedRun]:
     """Run the commands with a recorder; a script only if nothing has reached the function."""
-    functions = {NUMBER: (str(PurePosixPath(target.cwd, target.path)), target.function)}
+    path = str(PurePosixPath(target.cwd, target.path))
+    functions = {NUMBER: RecordedFunction(path, target.module, target.function)}
     runs: list[RecordedRun] = []
     for command in commands:
         has_calls = join_recordings(runs, NUMBER).total > 0
@@ -195,27 +206,33 @@ async def _record_all(
     return runs
 
 
-def _refuse_unreached(target: Target, runs: Sequence[RecordedRun]) -> None:
+def _refuse_unreached(
+    target: Target, runs: Sequence[RecordedRun], resources: ArenaResources, why: str = ""
+) -> None:
+    hint = record_hint(target, resources)
     failed = [run for run in runs if run.ended]
     ran = sum(len(run.suite.tests) for run in runs if run.suite)
     passed = sum(run.passed for run in runs)
     if failed and not passed:
         what = "fails" if failed[0].command.is_script else "no test passes on the base"
         message = f"{shorten(failed[0].command)}: {what}: {failed[0].ended}"
-        hint = "see that it works in a copy of your tree, without network; or " + record_hint(
-            target
-        )
+        hint = f"see that it works in a copy of your tree, without network; or {hint}"
         raise StudyError(Mistake((), message, hint), source=target.text)
-    what = f"none of {ran:,} tests reaches" if ran else "nothing that was run calls"
+    what = "no tests or scripts were found that call"
+    if runs:
+        what = f"none of {ran:,} tests reaches" if ran else "nothing that was run calls"
     message = f"{what} {target.function.name}"
-    raise StudyError(Mistake((), message, record_hint(target)), source=target.text)
+    message += f", and its type hints make no inputs: {why}" if why else ""
+    raise StudyError(Mistake((), message, hint), source=target.text)
 
 
-def _refuse_unjudgeable(target: Target, findings: Findings, why: str) -> None:
+def _refuse_unjudgeable(
+    target: Target, findings: Findings, why: str, resources: ArenaResources
+) -> None:
     reasons = [reason for reason, _ in findings.left_out()] or [why]
     message = f"no call of {target.function.name} can be repeated, and no test reaches it"
-    hint = f"{reasons[0]}; {record_hint(target)}"
-    raise StudyError(Mistake((), message, hint), source=target.text)
+    message += f": {reasons[0]}"
+    raise StudyError(Mistake((), message, record_hint(target, resources)), source=target.text)
 
 
 def _with_imported_name(target: Target, recording: Recording) -> Target:
@@ -289,7 +306,7 @@ def _write_notes(runs: Sequence[RecordedRun]) -> list[str]:
                 "addopts of the pytest configuration are off: a plug-in for them is missing"
             )
         if run.uncollected:
-            notes.append(f"can't be imported: {', '.join(sorted(run.uncollected)[:3])}")
+            notes.append(f"can't be imported: {list_some(sorted(run.uncollected))}")
         if failing:
             notes.append(f"{len(failing)} tests fail on the base, such as {failing[0]}")
         elif run.ended and not run.uncollected:

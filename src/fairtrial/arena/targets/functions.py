@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 _BELOW = {"staticmethod", "classmethod"}
 """Decorators whose result is no function: a recorder goes below them."""
+_MAKERS = {"__init__", "__new__", "__del__", "__post_init__"}
 _PROPERTIES = {"property", "cached_property", "setter", "getter", "deleter"}
 
 
@@ -23,6 +24,7 @@ class SourceFunction:
     line: the line of its `def`
     record_line: the line before which a recorder's decorator goes
     indent: the indentation of that line
+    owner: the class of a class method; else empty
     is_async: whether it is a coroutine function
     has_hints: whether all of its parameters have type hints
     parameters: its parameters with their hints, without `self` and `cls`
@@ -36,15 +38,21 @@ class SourceFunction:
     line: int
     record_line: int = 0
     indent: str = ""
+    owner: str = ""
     is_async: bool = False
     has_hints: bool = False
     parameters: tuple[tuple[str, str], ...] = ()
     doc: str = ""
 
     @property
+    def makes_itself(self) -> bool:
+        """Whether it makes or ends the object that it is called on."""
+        return self.kind == "method" and self.name.rpartition(".")[2] in _MAKERS
+
+    @property
     def can_be_recorded(self) -> bool:
         """Whether its calls can be recorded and made again."""
-        return self.kind in ("function", "method")
+        return self.kind in ("function", "method") and not self.makes_itself
 
 
 def parse_source(content: bytes) -> ast.Module:
@@ -153,6 +161,7 @@ def _describe(
         node.lineno,
         record_line,
         text[: len(text) - len(text.lstrip())],
+        prefix.rstrip(".") if kind == "method" and "classmethod" in names else "",
         isinstance(node, ast.AsyncFunctionDef),
         bool(hinted) and all(hint for _, hint in hinted),
         hinted,
@@ -169,14 +178,24 @@ def _last_name(decorator: ast.expr) -> str:
     return target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
 
 
-def add_recorders(content: bytes, numbers: Mapping[SourceFunction, int]) -> bytes:
+def _own_parts(function: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a function without those of functions inside of it."""
+    for node in ast.iter_child_nodes(function):
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            yield node
+            yield from _own_parts(node)
+
+
+def add_recorders(content: bytes, numbers: Mapping[SourceFunction, int], module: str) -> bytes:
     """Return a source file in which functions have the recorder's decorator.
 
     numbers: the functions, with the numbers by which their calls are told apart
+    module: the name by which candidates import the file
     """
     lines = content.splitlines(keepends=True)
     for function in sorted(numbers, key=lambda item: -item.record_line):
-        decorator = f'@__import__("fairtrial_recorder").record({numbers[function]})\n'
+        arguments = f"{numbers[function]}, {module!r}, {function.owner!r}"
+        decorator = f'@__import__("fairtrial_recorder").record({arguments})\n'
         lines.insert(function.record_line - 1, (function.indent + decorator).encode())
     return b"".join(lines)
 
@@ -186,10 +205,39 @@ def has_doctests(content: bytes) -> bool:
     return b">>>" in content
 
 
+def has_main_guard(content: bytes) -> bool:
+    """Return whether a file tests whether it is run as a script."""
+    return any(map(_is_main_guard, _parse_body(content)))
+
+
 def is_script(content: bytes) -> bool:
-    """Return whether a file does something when it is run as a script."""
+    """Return whether a file does something when it is run as a script.
+
+    It has a guard for that, or calls its own functions or classes at its top level, as exported
+    notebooks do.
+    """
+    body = _parse_body(content)
+    defined = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    names = {node.name for node in body if isinstance(node, defined)}
+    return any(
+        _is_main_guard(node) or (not isinstance(node, defined) and _calls_any(node, names))
+        for node in body
+    )
+
+
+def _parse_body(content: bytes) -> list[ast.stmt]:
     try:
-        body = parse_source(content).body
+        return parse_source(content).body
     except (SyntaxError, ValueError, RecursionError):
-        return False
-    return any(isinstance(node, ast.If) and "__main__" in ast.unparse(node.test) for node in body)
+        return []
+
+
+def _is_main_guard(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and "__main__" in ast.unparse(node.test)
+
+
+def _calls_any(statement: ast.stmt, names: set[str]) -> bool:
+    """Return whether a statement of a module calls one of some functions when it is run."""
+    parts = [statement, *_own_parts(statement)]
+    calls = (part.func for part in parts if isinstance(part, ast.Call))
+    return any(isinstance(name, ast.Name) and name.id in names for name in calls)

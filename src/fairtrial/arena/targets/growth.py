@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -17,6 +18,7 @@ from fairtrial.arena.checks.function_check import (
     write_job,
 )
 from fairtrial.arena.checks.prepared_check import Stages
+from fairtrial.arena.checks.recorded_calls import Call
 from fairtrial.arena.checks.worker_reports import (
     compare_outcomes,
     make_rules,
@@ -33,10 +35,15 @@ from fairtrial.sandbox import Ending, wire
 
 FACTORS = (100, 30, 10, 3)
 HINTED_SIZES = (200, 20, 5)
-_CASES, _TIMEOUT_S = 6, 6.0
+MOST_CALL_S = 0.1
+"""CPU time of a call that a benchmark can still repeat often enough."""
+LEAST_GROWTH, LEAST_CALL_S = 2.0, 1e-5
+"""How many times as long as with recorded ones calls with larger inputs must take; and how long."""
+_CASES, _TIMEOUT_S = 6, 20.0
 _GROWABLE = {"list", "tuple", "set", "frozenset", "dict", "str", "bytes", "ndarray"}
 _NUMBERS = {"int"}
 _MOST_PLACES = 4
+_TOO_LONG = f"a call takes more than {MOST_CALL_S:g} s with larger inputs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +82,25 @@ async def find_growth(
 
     Returns None and the reason if they can't.
     """
-    why = "no argument can be made larger"
-    for places, is_number in _list_places(sample):
+    plan = _list_places(sample)
+    if not plan:
+        return None, "no argument can be made larger"
+    whys: dict[str, str] = {}
+    trials = _Trials(resources, target, draft)
+    _, recorded_s = await trials.run(Growth("larger", 1))
+    for places, is_number in plan:
         for factor in FACTORS:
             what = "times as large" if is_number else "times as many items"
             names = ", ".join(_name_place(place) for place in places)
             sizes = f"{names}, {factor} {what}"
             growth = Growth("larger", factor, places, sizes=sizes)
-            why = await _try(resources, target, growth, draft)
+            why, seconds = await trials.run(growth)
+            if not why and seconds < max(LEAST_GROWTH * recorded_s, LEAST_CALL_S):
+                why = "calls take no longer with larger inputs"
             if not why:
                 return growth, ""
-    return None, why
+            whys[names] = why
+    return None, "; ".join(f"{names}: {why}" for names, why in [*whys.items()][:3])
 
 
 async def find_hinted(
@@ -96,9 +111,10 @@ async def find_hinted(
     why = "it has no parameters with type hints"
     if not target.function.has_hints or target.function.kind == "method":
         return None, why
+    trials = _Trials(resources, target, draft)
     for size in HINTED_SIZES:
         growth = Growth("hinted", size, hints=hints, sizes=f"values of {', '.join(hints)}")
-        why = await _try(resources, target, growth, draft)
+        why, _ = await trials.run(growth)
         if not why:
             return growth, ""
     return None, why
@@ -134,28 +150,57 @@ def _name_place(place: int | str) -> str:
     return f"argument {place + 1}" if isinstance(place, int) else place
 
 
-async def _try(resources: ArenaResources, target: Target, growth: Growth, draft: WriteFiles) -> str:
-    """Return why the base doesn't accept such inputs, each time alike; empty if it does."""
-    inputs = str(PurePosixPath(target.cwd, BESIDE, "makers.py")) + f":{growth.maker}"
-    check = Check(function=target.reference, inputs=inputs, cases=_CASES, timeout_s=_TIMEOUT_S)
-    try:
-        stages = _with_files(resources, target, draft(growth))
-        calls = await make_inputs("inputs", check, stages, "draft")
-    except StudyError as error:
-        return str(error.mistakes[0].message)[:300]
-    job = write_job(check, calls)
-    reports = []
-    for seed in ("0", "1"):
-        async with resources() as stage:
-            command = call_command(stage, check, job, CHANNEL_BYTES, {"PYTHONHASHSEED": seed})
-            done = await stage.run(command)
-        report = read_report(done.channel, len(calls))
-        if done.ending == Ending.TIMEOUT:
-            return "the function takes too long with larger inputs"
-        if not report.is_complete or done.ending != Ending.EXITED or done.channel_overflowed:
-            return "the base's process fails with larger inputs"
-        reports.append([read_line(line) for line in report.lines])
-    rules = make_rules(Check(function=target.reference, calls="x", dict_order="any"))
+@dataclass(frozen=True, slots=True)
+class _Trials:
+    """Runs of the base with drafted inputs.
+
+    draft: drafts the files of a growth
+    """
+
+    resources: ArenaResources
+    target: Target
+    draft: WriteFiles
+
+    async def run(self, growth: Growth) -> tuple[str, float]:
+        """Return why the base doesn't accept such inputs, each time alike, and a call's time.
+
+        The reason is empty if it does; the time is the mean of the calls.
+        """
+        inputs = str(PurePosixPath(self.target.cwd, BESIDE, "makers.py")) + f":{growth.maker}"
+        function = self.target.reference
+        check = Check(function=function, inputs=inputs, cases=_CASES, timeout_s=_TIMEOUT_S)
+        try:
+            stages = _with_files(self.resources, self.target, self.draft(growth))
+            calls = await make_inputs("inputs", check, stages, "draft")
+        except StudyError as error:
+            return str(error.mistakes[0].message)[:300], 0.0
+        job = write_job(check, calls, clocked=True)
+        reports: list[list[dict[str, Any]]] = []
+        seconds: list[list[float]] = []
+        for seed in ("0", "1"):
+            async with self.resources() as stage:
+                command = call_command(stage, check, job, CHANNEL_BYTES, {"PYTHONHASHSEED": seed})
+                done = await stage.run(command)
+            report = read_report(done.channel, len(calls))
+            if done.ending == Ending.TIMEOUT:
+                return _TOO_LONG, 0.0
+            if not report.is_complete or done.ending != Ending.EXITED or done.channel_overflowed:
+                return "the base's process fails with larger inputs", 0.0
+            reports.append([dict(read_line(line)) for line in report.lines])
+            seconds.append([line.pop("seconds", 0.0) for line in reports[-1]])
+            # On a busy machine wall time is far longer, and CPU time may come in ticks of 10 ms.
+            if statistics.fmean(line.pop("cpu_s", 0.0) for line in reports[-1]) > MOST_CALL_S:
+                return _TOO_LONG, 0.0
+        why = _compare_runs(function, calls, reports, is_hinted=bool(growth.hints))
+        # Interruptions lengthen a call in one of the two runs.
+        return why, statistics.fmean(map(min, *seconds))
+
+
+def _compare_runs(
+    function: str, calls: Sequence[Call], reports: Sequence[Any], *, is_hinted: bool
+) -> str:
+    """Return why calls can't be part of a check; empty if they can."""
+    rules = make_rules(Check(function=function, calls="x", dict_order="any"))
     raised, trouble = 0, ""
     for call, one, other in zip(calls, *reports, strict=True):
         if "unusable" in one:
@@ -167,8 +212,7 @@ async def _try(resources: ArenaResources, target: Target, growth: Growth, draft:
             return "results for larger inputs can't be compared"
         if compare_outcomes(one, other, call.case, rules).count:
             return "the base gives something else each time for larger inputs"
-    most = len(calls) // 2 if growth.hints else 0
-    return trouble if raised > most else ""
+    return trouble if raised > (len(calls) // 2 if is_hinted else 0) else ""
 
 
 def _with_files(resources: ArenaResources, target: Target, files: Mapping[str, str]) -> Stages:

@@ -21,7 +21,12 @@ from fairtrial.arena.stage import HARNESS
 from fairtrial.arena.targets.commands import as_test_command, shorten
 from fairtrial.arena.targets.functions import SourceFunction, list_functions
 from fairtrial.arena.targets.lookup import find_project
-from fairtrial.arena.targets.recording import LONGEST_S, join_recordings, record
+from fairtrial.arena.targets.recording import (
+    LONGEST_S,
+    RecordedFunction,
+    join_recordings,
+    record,
+)
 from fairtrial.arena.targets.suites import PYTEST, TestCommand, find_commands
 from fairtrial.core import Mistake, StudyError, events
 from fairtrial.sandbox import Ending
@@ -220,7 +225,7 @@ async def _try_recording(
 ) -> list[HotSpot]:
     """Return hot spots; the first ones with the number of calls that can be recorded."""
     wanted = {
-        number: (item.path, item.function)
+        number: RecordedFunction(item.path, PurePosixPath(item.path).stem, item.function)
         for number, item in enumerate(hottest[:MOST_RECORDED])
         if item.function.can_be_recorded
     }
@@ -233,7 +238,9 @@ async def _try_recording(
         spot = HotSpot(
             f"{shown}::{item.function.name}", item.own_s, item.total_s, item.calls, item.tests
         )
-        if item.function.kind in _WHY_NOT:
+        if item.function.makes_itself:
+            spot = replace(spot, recordable=0, why_not="it makes its own object")
+        elif item.function.kind in _WHY_NOT:
             spot = replace(spot, recordable=0, why_not=_WHY_NOT[item.function.kind])
         elif number in wanted:
             recording = join_recordings(runs, number)

@@ -301,7 +301,7 @@ def _find_function(text: str, file: Path, path: str, name: str) -> SourceFunctio
         hint = "move its work to a method, or name a function that uses it"
         message = f"{name} is a property, which is read and not called"
         raise StudyError(Mistake((), message, hint), source=text)
-    if function.name.rpartition(".")[2] in ("__init__", "__new__", "__del__", "__post_init__"):
+    if function.makes_itself:
         message = f"{name} makes its own object, so its calls can't be made again"
         hint = "name a function that makes such objects"
         raise StudyError(Mistake((), message, hint), source=text)

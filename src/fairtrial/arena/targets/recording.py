@@ -29,6 +29,20 @@ _MOST_BYTES = 256 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
+class RecordedFunction:
+    """A function that gets a recorder.
+
+    path: its file, from the top of the repository
+    module: the name by which candidates import that file
+    function: the function
+    """
+
+    path: str
+    module: str
+    function: SourceFunction
+
+
+@dataclass(frozen=True, slots=True)
 class RecordedCall:
     """A call as it was recorded.
 
@@ -115,13 +129,13 @@ class RecordedRun:
 
 async def record(
     resources: ArenaResources,
-    functions: Mapping[int, tuple[str, SourceFunction]],
+    functions: Mapping[int, RecordedFunction],
     command: TestCommand,
     timeout_s: float = LONGEST_S,
 ) -> RecordedRun:
     """Run a command on a copy of the base in which some functions have recorders.
 
-    functions: by number, the path from the top of the repository and the function
+    functions: by the number that tells their calls apart
     """
     async with resources.lease() as (slot, _):
         stage = resources.stage(slot, may_be_warm=False)
@@ -136,13 +150,13 @@ async def record(
     return replace(ran, recordings=recordings)
 
 
-def _instrument(stage: Stage, functions: Mapping[int, tuple[str, SourceFunction]]) -> None:
-    by_path: dict[str, dict[SourceFunction, int]] = {}
-    for number, (path, function) in functions.items():
-        by_path.setdefault(path, {})[function] = number
-    for path, numbers in by_path.items():
+def _instrument(stage: Stage, functions: Mapping[int, RecordedFunction]) -> None:
+    by_file: dict[tuple[str, str], dict[SourceFunction, int]] = {}
+    for number, recorded in functions.items():
+        by_file.setdefault((recorded.path, recorded.module), {})[recorded.function] = number
+    for (path, module), numbers in by_file.items():
         file = stage.slot / path
-        content = add_recorders(file.read_bytes(), numbers)
+        content = add_recorders(file.read_bytes(), numbers, module)
         file.unlink()  # it may share its content with other slots
         file.write_bytes(content)
 

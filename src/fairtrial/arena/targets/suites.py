@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from fairtrial.arena.candidates.protection import get_protection
 from fairtrial.arena.interpreter import Interpreter
-from fairtrial.arena.targets.functions import has_doctests, is_script
+from fairtrial.arena.targets.functions import has_doctests, has_main_guard, is_script
 from fairtrial.arena.targets.lookup import list_python_files
 
 PYTEST = ("{python}", "-m", "pytest", "-q")
@@ -69,6 +69,18 @@ def find_commands(
             TestCommand(("{python}", path), f"{path} can be run as a script", is_script=True)
         )
     return commands
+
+
+def find_script(project: Path, path: str, name: str) -> str:
+    """Return a script, other than the file itself, that mentions a name; empty if there is none."""
+    for file in list_python_files(project):
+        relative = PurePosixPath(file.relative_to(project).as_posix())
+        content = _read(file)
+        is_other = str(relative) != path and get_protection(str(relative)) is None
+        mentions = re.search(rb"\b%s\b" % name.encode(), content)
+        if is_other and mentions and has_main_guard(content):
+            return str(relative)
+    return ""
 
 
 def _list_test_files(project: Path) -> list[str]:

@@ -319,7 +319,7 @@ def choose_schedule(pace: Pace, job: bytes, budget_s: float) -> Schedule | None:
             calls //= 2  # short samples are better than none
     sample_s = calls * pace.call_s
     timeout_s = max(10.0, 100 * (sample_s + calls * pace.turn_s + pace.load_s))
-    return Schedule(job, calls, rounds, timeout_s=timeout_s)
+    return Schedule(job, calls, rounds, timeout_s=timeout_s, most_s=budget_s / (SESSIONS + 2))
 
 
 def choose_rounds(pace: Pace, start_s: float, round_s: float) -> int:

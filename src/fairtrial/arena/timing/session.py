@@ -71,6 +71,10 @@ class ArmError(Exception):
         self.arm, self.why, self.error = arm, why, error
 
 
+ENOUGH_ROUNDS = 11
+"""How many rounds that count a session has before it may be cut short."""
+
+
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """The size of a session.
@@ -81,6 +85,8 @@ class Schedule:
     discarded: how many rounds at the beginning don't count
     timeout_s: how long a single reply may take
     counts_all: whether the clock runs from the first byte of inputs to the last byte of results
+    most_s: after how much time in samples no further round begins, if there are `ENOUGH_ROUNDS`:
+        a candidate that is far slower than the base would use up the budget in one session
     """
 
     job: bytes
@@ -89,6 +95,7 @@ class Schedule:
     discarded: int = 1
     timeout_s: float = 60.0
     counts_all: bool = False
+    most_s: float = math.inf
 
 
 @dataclass(slots=True)
@@ -279,12 +286,15 @@ def take_turns(
     for _ in range(EMPTY_TURNS):  # by both, so that both have the same history
         empty = {arm: arms[arm].take_empty_turn() for arm in order}
         samples.append(Sample(-1, 0, "base", 0, *empty["base"], is_kept=False))
+    spent_s = 0.0
     for number in range(schedule.rounds):
-        if differing is not None:
+        is_enough = number >= schedule.discarded + ENOUGH_ROUNDS
+        if differing is not None or (is_enough and spent_s > schedule.most_s):
             break
         portion = rest[number * schedule.calls : (number + 1) * schedule.calls]
         for position, arm in enumerate(order):
             reply, digests[arm] = arms[arm].take_turn(portion)
+            spent_s += reply.wall_s
             is_kept = number >= schedule.discarded
             samples.append(
                 Sample(number, position, arm, len(portion), reply.wall_s, reply.cpu_s, is_kept)

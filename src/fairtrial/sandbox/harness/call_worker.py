@@ -2,9 +2,9 @@
 
 Run by path in the project's Python; the job is on stdin, as JSON:
 ``{"function": "module:name", "view": "module:name" or "", "prepare": "file.py:name" or "",
-"caps": [...], "output_bytes": 100, "cases": [{"args": [...], "kwargs": {...}}, ...]}``. One line
-of JSON for each call goes to the channel, and a last one with the imported files and the changed
-settings of the process.
+"caps": [...], "output_bytes": 100, "clocked": false, "cases": [{"args": [...], "kwargs": {...}},
+...]}``. One line of JSON for each call goes to the channel, with its times if it is clocked, and a
+last one with the imported files and the changed settings of the process.
 
 The function shares this process and can do anything with it. But it doesn't know the expected
 results, so a forged report gains little, and the parent counts the cases. Before the function is
@@ -19,6 +19,7 @@ import functools
 import operator
 import os
 import sys
+import time
 import types
 from typing import Any, Callable, NamedTuple, NoReturn
 
@@ -42,6 +43,7 @@ _AsyncGenerator: Any = types.AsyncGeneratorType
 _exit, _getpid, _write, _pread = os._exit, os.getpid, os.write, os.pread
 _dup2, _truncate, _seek = os.dup2, os.ftruncate, os.lseek
 _read = object.__getattribute__
+_wall_time, _cpu_time = time.perf_counter, time.process_time
 _attrgetter, _abspath = operator.attrgetter, os.path.abspath
 _PROPERTIES = (property, functools.cached_property)
 _STDOUT = 1
@@ -63,7 +65,8 @@ def main() -> NoReturn:
         _exit(1)
     for number, case in enumerate(job["cases"]):
         call = run_case(called, case, codec.Caps(*job["caps"]), output)
-        reporter.send({"case": number, **call.report})
+        clocked = {"seconds": call.seconds, "cpu_s": call.cpu_s} if job.get("clocked") else {}
+        reporter.send({"case": number, **call.report, **clocked})
     changes = list_changes()
     reporter.send({"done": len(job["cases"]), "files": list_recorded(), "changes": changes})
     _exit(0)
@@ -210,15 +213,17 @@ class CallRecord:
     report: result or exception, output, and changed arguments
     args, kwargs: its arguments
     result: what it returned; None if it raised
+    seconds, cpu_s: its wall time, and its CPU time, whose clock may be coarse
     """
 
-    __slots__ = ("args", "kwargs", "report", "result")
+    __slots__ = ("args", "cpu_s", "kwargs", "report", "result", "seconds")
 
     def __init__(self) -> None:
         self.report: dict[str, Any] = {}
         self.args: Any = []
         self.kwargs: Any = {}
         self.result: Any = None
+        self.seconds = self.cpu_s = 0.0
 
 
 def run_case(
@@ -245,11 +250,13 @@ def run_case(
     if watch is not None:
         watch(call)
     out.begin()
+    cpu_s, began = _cpu_time(), _wall_time()
     try:
         returned = called.function(*given, **dict(named))
         if is_lazy(returned):
             call.report["awaited"] = True
         call.result = await_result(returned)
+        call.seconds, call.cpu_s = _wall_time() - began, _cpu_time() - cpu_s
         shown = await_result(called.view(call.result)) if called.view else call.result
         call.report["result"] = codec.encode(shown, caps, has_layouts=True)
     except BaseException as error:

@@ -142,7 +142,7 @@ def _make_numbers(
 ) -> list[int]:
     if not is_distinct:
         return [rng.randint(low, high) for _ in range(count)]
-    width = max((high - low + 1) * max(1, count // max(before, 1)), count)
+    width = max((high - low + 1) * max(1, count // max(before, 1)), 2 * count)
     return rng.sample(range(low, low + width), count)
 
 

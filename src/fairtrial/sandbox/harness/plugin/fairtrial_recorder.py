@@ -68,9 +68,10 @@ _file = RecordFile()
 class Site:
     """One recorded function, and what is known of its calls."""
 
-    def __init__(self, number: int, function: Any) -> None:
-        self.number = number
+    def __init__(self, number: int, function: Any, module: str, owner: str) -> None:
+        self.number, self.owner = number, owner
         self.module = getattr(function, "__module__", "") or ""
+        self.import_name = module if self.module == "__main__" else ""
         self.total, self.seconds, self.recorded, self.size = 0, 0.0, 0, 0
         self.keys: dict[str, list[Any]] = {}
         self.left: dict[str, int] = {}
@@ -82,6 +83,8 @@ class Site:
     def begin(self, args: Any, kwargs: Any) -> Any:
         """Note a call; return its encoded arguments and kind if it is to be recorded."""
         self.total += 1
+        own_class = self.owner and getattr(args[0], "__qualname__", "") == self.owner
+        args = args[1:] if self.owner else args
         test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0]
         if test not in self.tests:
             self.tests.add(test)
@@ -100,6 +103,11 @@ class Site:
         is_wanted = number <= FIRST or number & (number - 1) == 0
         if not is_wanted or self.recorded >= MOST or self.size >= MOST_BYTES:
             return key, None
+        if self.owner and not own_class:
+            self.leave_out(f"it is called on a subclass of {self.owner}")
+            return key, None
+        if self.import_name:
+            _name_script(self.import_name)
         return key, self.encode(args, kwargs)
 
     def encode(self, args: Any, kwargs: Any) -> Any:
@@ -164,13 +172,33 @@ def _describe(value: Any, depth: int) -> str:
     return name
 
 
-def record(number: int) -> Callable[[Any], Any]:
-    """Return a decorator that records the calls of a function as those of target `number`."""
+def _name_script(name: str) -> None:
+    """Give what a script defines the name by which candidates import the file.
+
+    Their objects and results then have the same types. A script's own module is `__main__`.
+    """
+    script = sys.modules["__main__"]
+    sys.modules.setdefault(name, script)
+    todo = list(vars(script).values())
+    while todo:
+        value = todo.pop()
+        if isinstance(value, (type, types.FunctionType)) and value.__module__ == "__main__":
+            value.__module__ = name
+            if isinstance(value, type):
+                todo += vars(value).values()
+
+
+def record(number: int, module: str = "", owner: str = "") -> Callable[[Any], Any]:
+    """Return a decorator that records the calls of a function as those of target `number`.
+
+    module: the name by which candidates import the function's file
+    owner: the class of a class method, whose first argument isn't recorded
+    """
 
     def decorate(function: Any) -> Any:
         if isinstance(function, (type, property)) or not callable(function):
             return function
-        site = Site(number, function)
+        site = Site(number, function, module, owner)
 
         def recording(*args: Any, **kwargs: Any) -> Any:
             under_way = _local.__dict__.setdefault("under_way", set())
