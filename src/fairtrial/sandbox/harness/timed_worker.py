@@ -102,12 +102,12 @@ def flush_output() -> None:
 class CallBatch:
     """The function, the inputs of its next calls, and the results of its last.
 
-    job: function, view, prepare and caps, as for `call_worker`
+    called: the function, as `call_worker` loads it
+    job: its caps are those of encoded values
     """
 
-    def __init__(self, job: dict[str, Any]) -> None:
+    def __init__(self, called: Any, job: dict[str, Any]) -> None:
         self.caps = codec.Caps(*job["caps"])
-        called = call_worker.load_called(job)
         self.function: Callable[..., Any] = called.function
         self.view, self.prepare = called.view, called.prepare
         self.inputs: list[bytes] = []
@@ -244,12 +244,8 @@ class SuiteBatch(CallBatch):
     """
 
     def __init__(self, subject: Any, job: dict[str, Any]) -> None:
+        super().__init__(call_worker.CalledFunction(subject.call, None, None), job)
         self.subject, self.is_compared = subject, job["compares"]
-        self.caps = codec.Caps(*job["caps"])
-        self.function, self.view = subject.call, None
-        self.inputs, self.cases, self.before, self.results = [], [], [], []
-        self.exhausting_s = 0.0
-        self.values = []
 
     def load_inputs(self, payload: bytes) -> None:
         """Refresh what is called."""
@@ -385,7 +381,7 @@ def serve(requests: Any, batch: Any) -> None:
                 if "suite" in job:
                     load_suite(requests, number, job)
                 with ImportOutput():
-                    batch = CallBatch(job)
+                    batch = CallBatch(call_worker.load_called(job), job)
                 answer = codec.dump_encoded({"files": call_worker.list_files()}).encode("ascii")
                 _collect()
                 _freeze()
