@@ -116,9 +116,15 @@ def encode(
 
 
 def encode_raised(error: BaseException, caps: Caps = Caps()) -> Encoded:  # noqa: B008
-    """Encode a raised exception: its type and arguments."""
+    """Encode a raised exception: its type, its arguments, and its attributes if it has some."""
     args = encode(list(_args(error)), caps)
-    return {"type": qualified_name(type(error)), "args": args if type(args) is list else [args]}
+    raised = {"type": qualified_name(type(error)), "args": args if type(args) is list else [args]}
+    try:
+        attributes = instances.ClassFacts(type(error)).read_attributes(error)
+    except instances.HiddenStateError:
+        return raised
+    state = {name: encode(value, caps, exhausts=False) for name, value in attributes.items()}
+    return {**raised, "state": state} if state else raised
 
 
 def list_base_classes(error: BaseException) -> list[str]:
