@@ -32,7 +32,7 @@ def work(n):
 )
 INPUTS = """\
 def few(rng):
-    return [rng.choice([20000, 20001, 20002, 20003])], {}
+    return [rng.choice([200000, 200001, 200002, 200003])], {}
 
 def many(rng):
     return [rng.randrange(1000)], {}
@@ -41,7 +41,7 @@ SUITE = """\
 from work import work
 
 def time_work():
-    return work(20000)
+    return work(200000)
 """
 PROBLEM = """\
 problem_id: repeats
@@ -81,6 +81,6 @@ def test_only_a_gain_for_inputs_that_are_new_to_a_process_is_adopted(tmp_path, b
     remembers, computes = (item.measurement for item in anyio.run(evaluate).judgements)
     assert remembers.estimate.ratio > 2
     assert not remembers.adopt
-    assert any("each input once" in veto for veto in remembers.vetoes)
+    assert any("each input once" in veto for veto in remembers.vetoes), remembers.vetoes
     assert computes.adopt, computes.vetoes
     assert [check.is_unseen for check in computes.total_checks] == [False, True]
