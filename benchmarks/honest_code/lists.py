@@ -1,4 +1,7 @@
-"""Honest candidates for a function that orders numbers: each computes what the base does, in its own way."""
+"""Honest candidates for a function that orders numbers.
+
+Each computes what the base does, in its own way.
+"""
 
 LISTS = {
     "copies its argument first": """

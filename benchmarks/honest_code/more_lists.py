@@ -1,4 +1,7 @@
-"""Honest candidates for the same function, by the standard library: each computes what the base does, in its own way."""
+"""Honest candidates for the same function, by the standard library.
+
+Each computes what the base does, in its own way.
+"""
 
 MORE_LISTS = {
     "insertion by bisection": """

@@ -1,4 +1,7 @@
-"""Honest candidates for a long computation and for a function that prints: each computes what the base does, in its own way."""
+"""Honest candidates for a long computation and for a function that prints.
+
+Each computes what the base does, in its own way.
+"""
 
 WORKS = {
     "a while loop": """
