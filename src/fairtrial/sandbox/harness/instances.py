@@ -226,9 +226,7 @@ def write_instance(encoder: Any, value: Any) -> Encoded:
     facts: ClassFacts = encoder.learn(type(value))
     entry = {"type": facts.name}
     if _contains(facts.bases, BaseException):
-        state = _read_safely(facts, value)
-        parts = {"args": encoder.encode_all(_args(value)), "state": encoder.state(state)}
-        return {TAG: "exception", **entry, **parts}
+        return {TAG: "exception", **entry, "args": encoder.encode_all(_args(value))}
     if facts.write is not None:
         content: Encoded = facts.write(encoder, facts.name, value)
         return content
@@ -241,14 +239,6 @@ def write_instance(encoder: Any, value: Any) -> Encoded:
         return _write_extended(encoder, facts, value)
     except HiddenStateError:
         return {TAG: "opaque", **entry}
-
-
-def _read_safely(facts: ClassFacts, value: Any) -> dict[str, object]:
-    """Return the attributes of an instance; none if its class hides them."""
-    try:
-        return facts.read_attributes(value)
-    except HiddenStateError:
-        return {}
 
 
 def _write_python_object(encoder: Any, facts: ClassFacts, value: Any) -> Encoded:

@@ -102,12 +102,13 @@ def flush_output() -> None:
 class CallBatch:
     """The function, the inputs of its next calls, and the results of its last.
 
-    called: the function, as `call_worker` loads it
-    job: its caps are those of encoded values
+    job: function, view, prepare and caps, as for `call_worker`
+    called: the function, if it isn't that of the job
     """
 
-    def __init__(self, called: Any, job: dict[str, Any]) -> None:
+    def __init__(self, job: dict[str, Any], called: Any = None) -> None:
         self.caps = codec.Caps(*job["caps"])
+        called = called or call_worker.load_called(job)
         self.function: Callable[..., Any] = called.function
         self.view, self.prepare = called.view, called.prepare
         self.inputs: list[bytes] = []
@@ -244,7 +245,7 @@ class SuiteBatch(CallBatch):
     """
 
     def __init__(self, subject: Any, job: dict[str, Any]) -> None:
-        super().__init__(call_worker.CalledFunction(subject.call, None, None), job)
+        super().__init__(job, call_worker.CalledFunction(subject.call, None, None))
         self.subject, self.is_compared = subject, job["compares"]
 
     def load_inputs(self, payload: bytes) -> None:
@@ -381,7 +382,7 @@ def serve(requests: Any, batch: Any) -> None:
                 if "suite" in job:
                     load_suite(requests, number, job)
                 with ImportOutput():
-                    batch = CallBatch(call_worker.load_called(job), job)
+                    batch = CallBatch(job)
                 answer = codec.dump_encoded({"files": call_worker.list_files()}).encode("ascii")
                 _collect()
                 _freeze()
