@@ -127,6 +127,39 @@ def test_attributes_that_the_base_does_not_have_are_a_difference_unless_they_are
     assert not passes(slots, loose, "self.closed = True", "del self.closed")
 
 
+FAILING = """
+    class CartError(ValueError):
+        pass
+
+    def check(prices):
+        error = CartError("too many")
+        error.first = prices[0]
+        error.source = object()
+        raise error
+"""
+PRICES = """
+    def make(rng):
+        return ([rng.randrange(9)],), {}
+"""
+
+
+def test_attributes_of_exceptions_are_compared_as_far_as_the_base_has_them(tmp_path):
+    slots = Slots(tmp_path, {"shop.py": FAILING, "bench/inputs.py": PRICES})
+    strict = prepare(slots, function="shop:check")
+
+    def judge(prepared, old, new):
+        rejection = slots.judge(prepared, shop=FAILING.replace(old, new)).rejection
+        return rejection.failures[0].differences[0] if rejection else None
+
+    assert judge(strict, "error.source", "error.more = 1; error.source") is None
+    missing = judge(strict, "error.first = prices[0]", "pass")
+    assert (missing.where, missing.actual) == ("the exception.first", "nothing")
+    other = judge(strict, "prices[0]", "prices[0] + 1")
+    assert other.where == "the exception.first"
+    loose = prepare(slots, function="shop:check", attributes="any")
+    assert judge(loose, "error.first = prices[0]", "pass") is None
+
+
 def test_a_property_is_called_by_getting_it(slots):
     for name in ("count", "prices"):
         prepared = prepare(slots, function=f"shop:Cart.{name}")

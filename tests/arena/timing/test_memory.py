@@ -1,12 +1,13 @@
 """Peak memory: judged like times, and by gates."""
 
+import os
 from dataclasses import replace
 
 import pytest
 from gate_kit import judge_statistics, sessions
 
 from fairtrial.arena import Benchmark, Pair, gate
-from fairtrial.arena.timing.memory import judge_memory
+from fairtrial.arena.timing.memory import PeakMeter, judge_memory, pair_peaks
 from fairtrial.core import StudyError
 
 PEAKS = {"smaller": 8.0, "larger": 12.0, "equivalent": 10.0}
@@ -33,6 +34,26 @@ def test_memory_has_a_verdict_in_words(verdict):
     assert result.verdict == verdict
     assert result.low <= result.growth <= result.high
     assert verdict in result.text()
+
+
+def test_later_calls_count_if_the_candidate_needs_more_in_them_than_the_base():
+    base = PeakMeter(0, peak_mb=10.0, all_mb=14.0)  # batches of calls keep their results
+    alike = PeakMeter(0, peak_mb=5.0, all_mb=9.5)
+    assert pair_peaks({"base": base, "candidate": alike}) == Pair(10.0, 5.0)
+    hiding = PeakMeter(0, peak_mb=5.0, all_mb=40.0)
+    assert pair_peaks({"base": base, "candidate": hiding}) == Pair(14.0, 40.0)
+    unknown = PeakMeter(0, peak_mb=5.0)
+    assert pair_peaks({"base": base, "candidate": unknown}) == Pair(10.0, 5.0)
+
+
+def test_the_peak_of_all_calls_is_read_after_the_last():
+    meter = PeakMeter(os.getpid())
+    meter.begin()
+    meter.end()
+    room = bytearray(64 * 2**20)
+    del room
+    meter.finish()
+    assert meter.all_mb > meter.peak_mb + 50
 
 
 def test_noise_leaves_memory_inconclusive():

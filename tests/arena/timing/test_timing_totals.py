@@ -168,6 +168,53 @@ def test_each_benchmark_that_is_faster_has_its_claim():
     assert set(timer.asked[0][2]) == {"b0", "b1"}
 
 
+def test_benchmarks_that_are_only_faster_together_have_claims_too():
+    class Opposed(SimTotalTimer):
+        """Makes the benchmarks vary in opposite directions."""
+
+        async def run(self, *args):
+            batch = await super().run(*args)
+            batch.replicates = [
+                tuple(
+                    replace(
+                        session,
+                        samples=tuple(
+                            replace(sample, wall_s=sample.wall_s * factor)
+                            if sample.arm == "candidate"
+                            else sample
+                            for sample in session.samples
+                        ),
+                    )
+                    for session, factor in zip(
+                        replicate, (1.6, 0.625)[:: (-1) ** replicate[0].number], strict=True
+                    )
+                )
+                for replicate in batch.replicates
+            ]
+            return batch
+
+    timer = Opposed({"a": (1.5, 1.5)}, spread=0.001)
+    found = time_one(timer)
+    assert found.verdict == Verdict.FASTER
+    assert all(timing.verdict == Verdict.INCONCLUSIVE for timing in found.timings)
+    assert timer.asked[0][2]
+
+
+def test_a_gain_that_is_missing_when_inputs_are_new_is_not_adopted():
+    checks = (make_check(CONFIRMED), make_check(CONTRADICTED, 0.02, is_unseen=True))
+    found = time_one(SimTotalTimer({"a": 70.0}, spread=0.001, checks=checks))
+    assert (found.verdict, found.adopt) == (Verdict.FASTER, False)
+    (veto,) = found.vetoes
+    assert "doesn't appear when processes get each input once" in veto
+
+
+def test_inputs_that_repeat_and_don_t_show_anything_are_a_note():
+    checks = (make_check(CONFIRMED), make_check(UNCLEAR, is_unseen=True))
+    found = time_one(SimTotalTimer({"a": 70.0}, spread=0.001, checks=checks))
+    assert found.adopt
+    assert any("without remembered results" in note for note in found.notes)
+
+
 # -- doubts of sessions --
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 MOST_STEPS = 20_000_000
@@ -12,6 +14,8 @@ MOST_CPU_S = 30.0
 SPARE_BYTES = 4 * 2**20
 """How much longer than twice the expected report a report may be."""
 _STEPS_BETWEEN_CLOCKS = 256
+STOPPING: ContextVar[threading.Event | None] = ContextVar("stopping", default=None)
+"""Is set when nobody waits any longer for the comparisons that are made in this context."""
 
 
 class ComparisonLimitError(Exception):
@@ -26,10 +30,12 @@ class ComparisonBudget:
 
     steps: how many pairs of values may still be looked at
     cpu_s: how much CPU time may be spent in all
+    stopping: ends comparisons when it is set
     """
 
     steps: int = MOST_STEPS
     cpu_s: float = MOST_CPU_S
+    stopping: threading.Event | None = field(default_factory=STOPPING.get)
     _began_s: float | None = None
     _until_clock: int = 0
 
@@ -47,6 +53,8 @@ class ComparisonBudget:
         now_s = time.thread_time()
         if self._began_s is None:  # made by one thread, used by another
             self._began_s = now_s
+        if self.stopping is not None and self.stopping.is_set():
+            raise ComparisonLimitError("results whose comparison was stopped")
         if self.steps < 0 or now_s - self._began_s > self.cpu_s:
             raise ComparisonLimitError(
                 "results that can't be compared within the limits of a comparison "

@@ -102,19 +102,20 @@ def get_pairs(node: Encoded) -> list[tuple[Encoded, Encoded]]:
     return [(key, value) for key, value in (node["items"] if TAG in node else node.items())]
 
 
-def collect_labeled(node: Encoded) -> dict[int, Encoded]:
-    """Return the parts of a value that others refer to, by their numbers."""
+def collect_labeled(node: Encoded) -> tuple[dict[int, Encoded], int]:
+    """Return the parts of a value that others refer to, by their numbers, and the number of all."""
     objects: dict[int, Encoded] = {}
-    waiting = [node]
+    waiting, count = [node], 0
     while waiting:
         part = waiting.pop()
+        count += 1
         if isinstance(part, dict):
             if TAG in part and isinstance(part.get("id"), int) and part[TAG] != "ref":
                 objects.setdefault(part["id"], part)
             waiting.extend(part.values())
         elif isinstance(part, list):
             waiting.extend(part)
-    return objects
+    return objects, count
 
 
 def find_unplain(node: Encoded) -> Encoded | None:

@@ -10,9 +10,11 @@ import os
 import pickle
 import resource
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from fairtrial.arena.checks.comparison_rules import STOPPING
 from fairtrial.arena.model.verdicts import Failure, Reason, Rejection
 
 SMALL_BYTES = 2 * 2**20
@@ -31,7 +33,7 @@ def count_differing(lines: Sequence[bytes], expected: Sequence[bytes]) -> int:
 async def judge_bounded(label: str, size: int, judge: Judge, *args: Any) -> Rejection | None:
     """Call a function that judges a report; return its rejection, or that it exceeded its limits.
 
-    When this is cancelled, the process ends.
+    When this is cancelled, the process or the comparison ends.
 
     label: the check's path in the problem
     size: about how many bytes have to be parsed
@@ -39,7 +41,13 @@ async def judge_bounded(label: str, size: int, judge: Judge, *args: Any) -> Reje
     import anyio
 
     if size <= SMALL_BYTES:
-        return await anyio.to_thread.run_sync(judge, *args)
+        stopping = threading.Event()
+        token = STOPPING.set(stopping)
+        try:
+            return await anyio.to_thread.run_sync(judge, *args, abandon_on_cancel=True)
+        finally:
+            STOPPING.reset(token)
+            stopping.set()
     job = await anyio.to_thread.run_sync(pickle.dumps, (judge, args))
     done = await anyio.run_process(
         [sys.executable, "-m", __name__],

@@ -48,6 +48,9 @@ ORDER, LAYOUT = "order of ", "layout of "
 NOTHING = "nothing"
 """What is shown in place of a value that is missing."""
 _MAX_PAIRINGS = 300
+MOST_PAIRS_PER_PART = 2
+"""How many pairs of instances are compared for each part of both values: cycles of different
+lengths would need as many as their product."""
 _WINDOW = 60
 _CONTENT = {TAG, "items", "value", "state", "base", "args", "raised", "bases", "layout", "id"}
 _LAYOUTS = {"C": "C-contiguous", "F": "F-contiguous", "W": "writable"}
@@ -103,6 +106,7 @@ class _Comparison:
         self.met: set[tuple[int, int]] = set()  # pairs of instances, by the ids of their nodes
         self.wholes: tuple[Encoded, Encoded] = (None, None)
         self.labeled: list[dict[int, Encoded]] = []
+        self.pairs_left = 0
 
     def compare_whole(self, where: str, expected: Encoded, actual: Encoded) -> None:
         """Compare two values, and then what they refer to."""
@@ -147,13 +151,19 @@ class _Comparison:
 
     def refer(self, where: str, expected: Encoded, actual: Encoded) -> None:
         """Have instances compared later that are referred to; each pair of them once."""
-        self.labeled = self.labeled or list(map(collect_labeled, self.wholes))
+        if not self.labeled:
+            collected = list(map(collect_labeled, self.wholes))
+            self.labeled = [labeled for labeled, _ in collected]
+            self.pairs_left = MOST_PAIRS_PER_PART * sum(count for _, count in collected)
         nodes = [
             labeled[node["to"]] if get_kind(node) == "ref" else node
             for node, labeled in zip((expected, actual), self.labeled, strict=True)
         ]
         pair = (id(nodes[0]), id(nodes[1]))
         if pair not in self.met:
+            self.pairs_left -= 1
+            if self.pairs_left < 0:
+                raise ComparisonLimitError("objects that refer to each other in too many ways")
             self.met.add(pair)
             self.waiting.append((where, *nodes))
 
@@ -376,6 +386,10 @@ def _compare_exceptions(
     comparison: _Comparison, where: str, expected: Encoded, actual: Encoded
 ) -> None:
     comparison.sequence(f"{where}.args", expected["args"], actual["args"])
+    if not comparison.rules.more_attributes:
+        state, others = expected.get("state", {}), actual.get("state", {})
+        known = [pair for pair in others.items() if pair[0] in state]  # further ones do no harm
+        comparison.keyed(lambda name: f"{where}.{name}", state.items(), known)
     # Recorded exceptions have no base classes.
     missing = [base for base in expected.get("bases", ()) if base not in actual["bases"]]
     if missing:

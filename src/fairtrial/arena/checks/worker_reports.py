@@ -103,7 +103,7 @@ def encode_exception(raised: Any) -> Encoded:
     return {TAG: "exception", **{key: raised[key] for key in _EXCEPTION_KEYS if key in raised}}
 
 
-_EXCEPTION_KEYS = ("type", "args", "bases")
+_EXCEPTION_KEYS = ("type", "args", "state", "bases")
 
 
 def describe_import_failure(failed: Mapping[str, Any]) -> str:

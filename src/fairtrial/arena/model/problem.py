@@ -71,7 +71,8 @@ class Check(Record):
     array_layout: whether arrays must be as contiguous and as writable as the base's (`strict`), or
         may have any layout (`any`)
     attributes: whether objects must have the attributes of the base's and no others (`strict`), or
-        may have more (`any`)
+        may have more (`any`); attributes of exceptions are compared with `strict` only, as far as
+        the base's have them
     aliasing: whether results must be as independent of later calls, of each other and of the
         arguments as the base's (`strict`), or may share objects with them (`any`)
     process_state: whether a candidate must leave alone the settings of its process that the base

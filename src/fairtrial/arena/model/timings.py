@@ -294,6 +294,7 @@ class TotalCheck:
     calls: the number of calls of the shorter process, in the last block
     seconds: how long it took
     varied: for a command: the files of which variations were read instead; empty otherwise
+    is_unseen: whether each process got each input once, so that no result could be remembered
     """
 
     benchmark: str
@@ -312,6 +313,7 @@ class TotalCheck:
     calls: int
     seconds: float
     varied: str = ""
+    is_unseen: bool = False
 
 
 @dataclass(frozen=True, slots=True)

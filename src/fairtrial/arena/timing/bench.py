@@ -17,7 +17,7 @@ from fairtrial.arena.checks.pytest_check import PreparedPytestCheck
 from fairtrial.arena.disk_guard import DiskUse
 from fairtrial.arena.model.candidates import Changes
 from fairtrial.arena.model.problem import Benchmark
-from fairtrial.arena.model.timings import Session
+from fairtrial.arena.model.timings import Session, TotalCheck
 from fairtrial.arena.model.verdicts import Rejection
 from fairtrial.arena.resources import ArenaResources
 from fairtrial.arena.slots.pool import WorktreeSlot
@@ -35,7 +35,7 @@ from fairtrial.arena.timing.stats.reconciliation import SavingClaim
 from fairtrial.arena.timing.suite_benchmark import prepare_slowest
 from fairtrial.arena.timing.total_checks import TotalBatch, TotalTimer
 from fairtrial.arena.timing.varied_files import check_variations
-from fairtrial.arena.timing.whole_process import check_total
+from fairtrial.arena.timing.whole_process import check_total, check_unseen
 from fairtrial.arena.timing.workers import keeping_away
 from fairtrial.core import MisfitError, Mistake, StudyError
 
@@ -230,6 +230,9 @@ class Bench(TotalTimer, EarlyTimer):
                 if isinstance(benchmark, FunctionBenchmark):
                     batch.vetoes += (benchmark.same_inputs,) if benchmark.same_inputs else ()
                     check = await check_total(benchmark, own, claim, limit_s * self.stretch)
+                    if benchmark.repeats and isinstance(check, TotalCheck):
+                        batch.checks += (check,)
+                        check = await check_unseen(benchmark, own, claim, limit_s * self.stretch)
                 elif isinstance(benchmark, ProcessBenchmark):
                     check = await check_variations(benchmark, own, claim, limit_s * self.stretch)
                 if isinstance(check, Rejection):

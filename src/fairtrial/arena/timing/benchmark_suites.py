@@ -166,6 +166,7 @@ async def _prepare_unit(
         pace,
         compares=not why,
         notes=tuple(notes),
+        repeats=True,
     )
 
 

@@ -74,6 +74,7 @@ class FunctionBenchmark:
     acceptor: judges results that differ from the base's, if the problem has an accept function
     has_check: whether a check of this function has shown that its output doesn't vary
     same_inputs: why no candidate may be adopted if every call has the same arguments; else empty
+    repeats: whether inputs repeat themselves, so that results can be remembered
     """
 
     benchmark: Benchmark
@@ -86,6 +87,7 @@ class FunctionBenchmark:
     acceptor: Acceptor | None = None
     has_check: bool = False
     same_inputs: str = ""
+    repeats: bool = False
 
     @property
     def name(self) -> str:
@@ -111,7 +113,6 @@ class FunctionBenchmark:
         make = partial(_make_worker, hash_seed=rng.randrange(1, 2**32), setup=setup, benchmark=self)
         unequal: dict[int, bytes] = {}
         coming: Future[list[bytes]] = Future()
-
         meters: dict[Arm, PeakMeter] = {}
 
         def work(channels: Mapping[Arm, WorkerChannel]) -> SessionTurns:
@@ -317,7 +318,7 @@ async def prepare_function_benchmark(
     schedule = replace(schedule, counts_all=benchmark.trust == "none")
     unplain = find_unplain(pace.outcome.get("result"))
     notes = [] if unplain is None else [_unplain_note(benchmark)]
-    same_inputs = ""
+    same_inputs, repeats = "", ""
     if not await supplier.varies(f"{setup.seed}/{benchmark.name}/variety"):
         same_inputs = f"{benchmark.name}: {benchmark.inputs} {SAME_INPUTS}"
         notes.append(same_inputs)
@@ -337,6 +338,7 @@ async def prepare_function_benchmark(
         compares=is_plain,
         notes=tuple(notes),
         same_inputs=same_inputs,
+        repeats=bool(repeats),
     )
 
 

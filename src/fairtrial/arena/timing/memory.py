@@ -24,6 +24,9 @@ _WORDS = {
     Claim.INCONCLUSIVE: MemoryVerdict.INCONCLUSIVE,
 }
 _MB = 2.0**20
+MOST_LATER = 0.1
+"""By which share of the base's peak a candidate's later calls may need more than its first, beyond
+what the base's do: caches of the library and garbage differ by less."""
 
 
 def judge_memory(
@@ -50,14 +53,16 @@ def judge_memory(
 
 @dataclass(slots=True)
 class PeakMeter:
-    """Measures the peak memory of one process during its first call, from outside.
+    """Measures the peak memory of one process from outside, in its first call and in all calls.
 
     pid: the process; 0 if it isn't known
-    peak_mb: the peak above the level before the call; None if it could not be measured
+    peak_mb: the peak of the first call, above the level before it; None if it isn't known
+    all_mb: the peak of all calls above the same level; None if it isn't known
     """
 
     pid: int
     peak_mb: float | None = None
+    all_mb: float | None = None
     _level: int = field(default=0, repr=False)
     _before: int = field(default=0, repr=False)
 
@@ -76,18 +81,33 @@ class PeakMeter:
 
     def end(self) -> None:
         """Read the peak since `begin`."""
+        self.peak_mb = self._read_peak()
+
+    def finish(self) -> None:
+        """Read the peak of all calls since `begin`."""
+        self.all_mb = self._read_peak()
+
+    def _read_peak(self) -> float | None:
         peak = _read_status(self.pid).get("VmHWM", 0)
-        if self._level and peak:
-            is_known = peak > self._before or self._before <= self._level
-            self.peak_mb = max(peak - self._level, 0) / _MB if is_known else None
+        is_known = self._level and peak and (peak > self._before or self._before <= self._level)
+        return max(peak - self._level, 0) / _MB if is_known else None
 
 
 def pair_peaks(meters: Mapping[Arm, PeakMeter]) -> Pair | None:
-    """Return the peaks of both arms; None if one is not known."""
+    """Return the peaks of both arms; None if one is not known.
+
+    These are those of first calls, unless the candidate's later ones need more: then of all.
+    """
     if not meters:
         return None
-    base, candidate = meters["base"].peak_mb, meters["candidate"].peak_mb
-    return None if base is None or candidate is None else Pair(base, candidate)
+    base, candidate = meters["base"], meters["candidate"]
+    if base.peak_mb is None or candidate.peak_mb is None:
+        return None
+    if base.all_mb is not None and candidate.all_mb is not None:
+        more = (candidate.all_mb - candidate.peak_mb) - (base.all_mb - base.peak_mb)
+        if more > MOST_LATER * (base.peak_mb + LEAST_MB):
+            return Pair(base.all_mb, candidate.all_mb)
+    return Pair(base.peak_mb, candidate.peak_mb)
 
 
 def _read_status(pid: int) -> dict[str, int]:

@@ -47,7 +47,7 @@ class TurnChannel(Protocol):
 
 
 class Meter(Protocol):
-    """What a session needs to measure something during its first calls."""
+    """What a session needs to measure something during its first calls, and in all of it."""
 
     def begin(self) -> None:
         """Begin, right before a worker's first call."""
@@ -55,6 +55,10 @@ class Meter(Protocol):
 
     def end(self) -> None:
         """End, right after it."""
+        ...
+
+    def finish(self) -> None:
+        """Called after the worker's last call."""
         ...
 
 
@@ -302,6 +306,8 @@ def take_turns(
         order.reverse()
         if number in audited or digests["base"] != digests["candidate"]:
             differing = _compare(1 + number * schedule.calls, arms, portion, differ)
+    for meter in meters.values():
+        meter.finish()
     skipped = 1 + schedule.discarded
     return SessionTurns(
         samples=tuple(samples),

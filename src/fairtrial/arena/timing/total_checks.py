@@ -63,7 +63,8 @@ def _find_claim(timing: Timing) -> SavingClaim | None:
     estimate = timing.total or timing.estimate
     if estimate is None or estimate.ratio <= 1:
         return None
-    if timing.verdict != Verdict.FASTER and estimate.low <= 1:
+    # Several benchmarks can be faster together though the interval of each includes 1.
+    if timing.verdict != Verdict.FASTER and estimate.low <= 1 and estimate.ratio < LARGE_CLAIM:
         return None
     return SavingClaim(
         estimate.ratio, estimate.low, timing.cpu_ratio, max(timing.startup_extra_s or 0.0, 0.0)
@@ -84,6 +85,8 @@ def add_checks(measured: Measurement, batch: TotalBatch) -> Measurement:
         ratio = claims[check.benchmark].ratio
         if check.verdict == TotalVerdict.CONTRADICTED:
             vetoes.append(_describe_contradiction(check))
+        elif check.verdict == TotalVerdict.UNCLEAR and check.is_unseen:
+            notes.append(_describe_unclear_repeats(check))
         elif check.verdict == TotalVerdict.UNCLEAR and check.varied:
             notes.append(_describe_unclear_variation(check))
         elif check.verdict == TotalVerdict.UNCLEAR and ratio >= LARGE_CLAIM:
@@ -103,9 +106,8 @@ def add_checks(measured: Measurement, batch: TotalBatch) -> Measurement:
 
 def are_confirmed(batch: TotalBatch) -> bool:
     """Return whether whole processes confirm all claims that they were compared with."""
-    return bool(batch.checks) and all(
-        check.verdict == TotalVerdict.CONFIRMED for check in batch.checks
-    )
+    checks = [check for check in batch.checks if not check.is_unseen]
+    return bool(checks) and all(check.verdict == TotalVerdict.CONFIRMED for check in checks)
 
 
 def describe_total_check(check: TotalCheck) -> str:
@@ -114,6 +116,12 @@ def describe_total_check(check: TotalCheck) -> str:
         return (
             f"{share_text(check.share)} of the saving of {seconds_text(check.claimed_s)} per run "
             f"appears with variations of {check.varied} "
+            f"[{share_text(check.low)}, {share_text(check.high)}]"
+        )
+    if check.is_unseen:
+        return (
+            f"{share_text(check.share)} of the saving of {seconds_text(check.claimed_s)} per call "
+            "appears when processes get each input once "
             f"[{share_text(check.low)}, {share_text(check.high)}]"
         )
     time = "total CPU time" if check.clock == "cpu" else "total"
@@ -131,6 +139,14 @@ def _describe_contradiction(check: TotalCheck) -> str:
             f"appear if a few lines of {check.varied} are left out: a run takes {_figures(check)}, "
             f"which is {share_text(check.share)} of the saving [{share_text(check.low)}, "
             f"{share_text(check.high)}]; the gain seems to hold for this input alone"
+        )
+    if check.is_unseen:
+        return (
+            f"{check.benchmark}: the saving of {seconds_text(check.claimed_s)} per call doesn't "
+            f"appear when processes get each input once: a call takes {_figures(check)}, which is "
+            f"{share_text(check.share)} of the saving [{share_text(check.low)}, "
+            f"{share_text(check.high)}]. Inputs repeat here, so results may be remembered, or the "
+            "first call does more; use inputs that vary"
         )
     return (
         f"{check.benchmark}: the saving of {seconds_text(check.claimed_s)} per call doesn't appear "
@@ -159,6 +175,13 @@ def _describe_unclear_variation(check: TotalCheck) -> str:
     return (
         f"{check.benchmark}: runs with variations of {check.varied} vary too much to show whether "
         f"the gain holds for other input ({_figures(check)})"
+    )
+
+
+def _describe_unclear_repeats(check: TotalCheck) -> str:
+    return (
+        f"{check.benchmark}: inputs repeat, and processes that get each input once vary too much "
+        f"to show whether the gain holds without remembered results ({_figures(check)})"
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -47,6 +47,10 @@ MOST_RUN_S = 0.25
 """How long a short process should take at most, with reading inputs and writing results."""
 TURN_S = 0.002
 """How long the calls of a turn should take on the base."""
+MOST_DRAWN = 256
+"""How many inputs are drawn to find those that differ, where inputs repeat."""
+LEAST_UNSEEN_S = 5e-5
+"""The smallest claimed saving of a process that is looked for with inputs that it hasn't seen."""
 FEW_BLOCKS = LOOKS[1]
 """How many blocks small claims get: they need more than can be afforded, and can't hide much."""
 ORDERS: tuple[tuple[tuple[Arm, bool], ...], ...] = (
@@ -73,15 +77,21 @@ class ProcessRun:
 
 
 def deliver_all(
-    channels: Mapping[Arm, TurnChannel], *, schedule: Schedule, inputs: Sequence[bytes]
+    channels: Mapping[Arm, TurnChannel],
+    *,
+    schedule: Schedule,
+    inputs: Sequence[bytes],
+    has_warm_up: bool = True,
 ) -> ProcessRun:
     """Have one worker make all calls, in turns as in a session; return times and results.
 
-    inputs: one JSON line per call, first that of the warm-up, which isn't timed
+    inputs: one JSON line per call
+    has_warm_up: whether the first call is a warm-up, which isn't timed
 
     Raises `ArmError` if the worker can't go on.
     """
     ((arm, channel),) = channels.items()
+    first = 1 if has_warm_up else 0
 
     def ask(letter: bytes, payload: bytes = b"") -> WorkerReply:
         try:
@@ -101,10 +111,10 @@ def deliver_all(
     report = read_line(ask(b"L", schedule.job).payload)
     if not isinstance(report.get("files"), list):
         raise ArmError(arm, f"it can't be loaded: {report.get('failed')!r}")
-    _, results = take_turn(inputs[:1])
+    results = take_turn(inputs[:first])[1] if first else []
     replies = []
     cpu_before, began = channel.cpu_s(), time.perf_counter()
-    for start in range(1, len(inputs), schedule.calls):
+    for start in range(first, len(inputs), schedule.calls):
         called, lines = take_turn(inputs[start : start + schedule.calls])
         replies.append(called)
         results += lines
@@ -150,13 +160,83 @@ async def check_total(
     Returns a rejection if the candidate fails or its results differ from the base's. Raises
     `LabError` if the base fails.
     """
-    began = time.monotonic()
     benchmark = _with_long_turns(benchmark)
+
+    async def run_block(blocks: Sequence[ProcessBlock]) -> ProcessBlock | Rejection:
+        turns = count_turns(benchmark.pace, benchmark.schedule.calls, blocks)
+        short = 1 + benchmark.schedule.calls * turns
+        seed = f"{setup.seed}/{benchmark.name}/whole/{len(blocks)}"
+        # Processes can't pass on what they saw, so the short ones get the first inputs of the long.
+        inputs = await benchmark.supplier.make(seed, 2 * short - 1)
+        return await _run_block(benchmark, setup, len(blocks), inputs, short)
+
+    return await _run_blocks(benchmark.name, claim, limit_s, run_block)
+
+
+async def check_unseen(
+    benchmark: FunctionBenchmark, setup: TimingSetup, claim: SavingClaim, limit_s: float
+) -> TotalCheck | Rejection | None:
+    """Compare a claimed saving with processes that get each input once, where inputs repeat.
+
+    A candidate that only remembers results saves nothing there. The caller holds the host lock
+    exclusively.
+
+    Returns None if the calls of such a process are too short to tell; a rejection, and raises, as
+    `check_total`.
+    """
+    seed = f"{setup.seed}/{benchmark.name}/unseen"
+    drawn = [] if benchmark.benchmark.suite else await benchmark.supplier.make(seed, MOST_DRAWN)
+    distinct = list(dict.fromkeys(drawn))
+    # The first call of a suite's benchmark is the only one with arguments that are new.
+    calls = len(distinct) - 1 if distinct else 1
+    if calls < 1 or (1 - 1 / claim.ratio) * calls * benchmark.pace.call_s < LEAST_UNSEEN_S:
+        return None
+
+    async def run_block(blocks: Sequence[ProcessBlock]) -> ProcessBlock | Rejection:
+        if not distinct:
+            inputs = await benchmark.supplier.make(seed, 1)
+            block = await _run_block(benchmark, setup, len(blocks), inputs, 1, has_warm_up=False)
+        else:
+            inputs = random.Random(f"{seed}/{len(blocks)}").sample(distinct, len(distinct))
+            block = await _run_block(benchmark, setup, len(blocks), inputs, len(inputs))
+        return _take_cpu_time(block) if isinstance(block, ProcessBlock) else block
+
+    check = await _run_blocks(benchmark.name, claim, limit_s, run_block)
+    return replace(check, is_unseen=True) if isinstance(check, TotalCheck) else check
+
+
+def _take_cpu_time(block: ProcessBlock) -> ProcessBlock:
+    """Return a block with the workers' CPU time for wall time, where it is known.
+
+    `check_total` has counted everything already, and so few calls are lost in waiting.
+    """
+    runs = (*block.base, *block.candidate)
+    if any(run.worker_cpu_s is None or run.in_calls_cpu_s is None for run in runs):
+        return block
+    short, long, other_short, other_long = (
+        replace(
+            run,
+            wall_s=run.worker_cpu_s or 0.0,
+            in_calls_s=min(run.in_calls_s, run.in_calls_cpu_s or 0.0),
+            cpu_s=None,
+        )
+        for run in runs
+    )
+    return ProcessBlock((short, long), (other_short, other_long))
+
+
+_RunBlock = Callable[[Sequence[ProcessBlock]], Awaitable[ProcessBlock | Rejection]]
+
+
+async def _run_blocks(
+    name: str, claim: SavingClaim, limit_s: float, run_block: _RunBlock
+) -> TotalCheck | Rejection:
+    """Run blocks until it is clear whether they show a claimed saving."""
+    began = time.monotonic()
     blocks: list[ProcessBlock] = []
     most = FEW_BLOCKS if claim.ratio < LARGE_CLAIM else LOOKS[-1]
     while True:
-        turns = count_turns(benchmark.pace, benchmark.schedule.calls, blocks)
-        block = await _run_block(benchmark, setup, len(blocks), turns)
+        block = await run_block(blocks)
         if isinstance(block, Rejection):
             return block
         blocks.append(block)
@@ -166,7 +246,7 @@ async def check_total(
             continue
         state = reconcile(blocks, claim, is_last=is_last)
         if is_last or state.verdict != TotalVerdict.UNCLEAR:
-            return _summarize(benchmark.name, blocks, claim, state, time.monotonic() - began)
+            return _summarize(name, blocks, claim, state, time.monotonic() - began)
 
 
 def _with_long_turns(benchmark: FunctionBenchmark) -> FunctionBenchmark:
@@ -177,23 +257,29 @@ def _with_long_turns(benchmark: FunctionBenchmark) -> FunctionBenchmark:
 
 
 async def _run_block(
-    benchmark: FunctionBenchmark, setup: TimingSetup, number: int, turns: int
+    benchmark: FunctionBenchmark,
+    setup: TimingSetup,
+    number: int,
+    inputs: Sequence[bytes],
+    short: int,
+    *,
+    has_warm_up: bool = True,
 ) -> ProcessBlock | Rejection:
     """Run a short and a long process of each version; return a rejection if results differ.
 
-    turns: the number of turns of the short one
+    inputs: those of the long one
+    short: how many of them the short one gets
+    has_warm_up: whether the first call of a process isn't timed
     """
-    seed = f"{setup.seed}/{benchmark.name}/whole/{number}"
-    rng = random.Random(seed)
-    short = 1 + benchmark.schedule.calls * turns
-    # Processes can't pass on what they saw, so the short ones get the first inputs of the long.
-    inputs = await benchmark.supplier.make(seed, 2 * short - 1)
+    rng = random.Random(f"{setup.seed}/{benchmark.name}/whole/{number}")
     hash_seed = rng.randrange(1, 2**32)
     totals: dict[tuple[Arm, bool], ProcessTotals] = {}
     results: dict[tuple[Arm, bool], tuple[bytes, ...]] = {}
     for arm, is_long in ORDERS[number % len(ORDERS)]:
         portion = inputs if is_long else inputs[:short]
-        outcome = await _run_process(benchmark, setup, arm, portion, hash_seed)
+        outcome = await _run_process(
+            benchmark, setup, arm, portion, hash_seed, has_warm_up=has_warm_up
+        )
         if isinstance(outcome, Rejection):
             return outcome
         totals[arm, is_long], results[arm, is_long] = outcome
@@ -220,9 +306,11 @@ async def _run_process(
     arm: Arm,
     inputs: Sequence[bytes],
     hash_seed: int,
+    *,
+    has_warm_up: bool,
 ) -> tuple[ProcessTotals, tuple[bytes, ...]] | Rejection:
     """Run one whole process to its end; return its figures and results."""
-    schedule, calls = benchmark.schedule, len(inputs) - 1
+    schedule, calls = benchmark.schedule, len(inputs) - has_warm_up
     run_s = benchmark.pace.starting_s + calls * (benchmark.pace.call_s + benchmark.pace.turn_s)
     make = partial(
         worker_command,
@@ -233,7 +321,7 @@ async def _run_process(
     )
 
     def work(channels: Mapping[Arm, WorkerChannel]) -> ProcessRun:
-        return deliver_all(channels, schedule=schedule, inputs=inputs)
+        return deliver_all(channels, schedule=schedule, inputs=inputs, has_warm_up=has_warm_up)
 
     stages: dict[Arm, Stage] = {arm: setup.base if arm == "base" else setup.candidate}
     outcome = await run_workers(stages, make, work, away_from=setup.cores)
@@ -244,12 +332,16 @@ async def _run_process(
     assert run is not None
     if schedule.counts_all:  # then claims are about whole turns, too
         run = replace(run, in_calls_s=run.wall_s, in_calls_cpu_s=run.cpu_s)
+    in_calls_s = _count_in_calls(run, benchmark.pace.empty_s * calls / schedule.calls)
+    if not has_warm_up:  # what comes with a first call can't be saved
+        in_calls_s = min(in_calls_s, calls * benchmark.pace.call_s)
     totals = ProcessTotals(
         calls=calls,
         wall_s=run.wall_s,
-        in_calls_s=_count_in_calls(run, benchmark.pace.empty_s * calls / schedule.calls),
+        in_calls_s=in_calls_s,
         cpu_s=done.cpu_s if done is not None and done.counts_all_cpu else None,
         in_calls_cpu_s=run.in_calls_cpu_s,
+        worker_cpu_s=run.cpu_s,
     )
     return totals, run.results
 
@@ -306,5 +398,6 @@ def _cpu_slope(pairs: Sequence[tuple[ProcessTotals, ProcessTotals]]) -> float | 
     used = [run.cpu_s for pair in pairs for run in pair]
     if any(figure is None for figure in used):
         return None
+    calls = sum(long.calls - short.calls for short, long in pairs)
     more_s = sum((long.cpu_s or 0.0) - (short.cpu_s or 0.0) for short, long in pairs)
-    return more_s / sum(long.calls - short.calls for short, long in pairs)
+    return more_s / calls if calls else None

@@ -116,9 +116,30 @@ def encode(
 
 
 def encode_raised(error: BaseException, caps: Caps = Caps()) -> Encoded:  # noqa: B008
-    """Encode a raised exception: its type and arguments."""
+    """Encode a raised exception: its type, its arguments, and those attributes that can be read."""
     args = encode(list(_args(error)), caps)
-    return {"type": qualified_name(type(error)), "args": args if type(args) is list else [args]}
+    raised = {"type": qualified_name(type(error)), "args": args if type(args) is list else [args]}
+    try:
+        attributes = instances.ClassFacts(type(error)).read_attributes(error)
+    except instances.HiddenStateError:
+        return raised
+    encoded = [(name, encode(value, caps, exhausts=False)) for name, value in attributes.items()]
+    state = {name: node for name, node in encoded if _is_readable(node)}
+    return {**raised, "state": state} if state else raised
+
+
+def _is_readable(node: Encoded) -> bool:
+    """Return whether all of an encoded value is known."""
+    waiting = [node]
+    while waiting:
+        part = waiting.pop()
+        if type(part) is dict:
+            if part.get(TAG) in ("opaque", "unreadable"):
+                return False
+            waiting += part.values()
+        elif type(part) is list:
+            waiting += part
+    return True
 
 
 def list_base_classes(error: BaseException) -> list[str]:

@@ -103,11 +103,12 @@ class CallBatch:
     """The function, the inputs of its next calls, and the results of its last.
 
     job: function, view, prepare and caps, as for `call_worker`
+    called: the function, if it isn't that of the job
     """
 
-    def __init__(self, job: dict[str, Any]) -> None:
+    def __init__(self, job: dict[str, Any], called: Any = None) -> None:
         self.caps = codec.Caps(*job["caps"])
-        called = call_worker.load_called(job)
+        called = called or call_worker.load_called(job)
         self.function: Callable[..., Any] = called.function
         self.view, self.prepare = called.view, called.prepare
         self.inputs: list[bytes] = []
@@ -244,12 +245,8 @@ class SuiteBatch(CallBatch):
     """
 
     def __init__(self, subject: Any, job: dict[str, Any]) -> None:
+        super().__init__(job, call_worker.CalledFunction(subject.call, None, None))
         self.subject, self.is_compared = subject, job["compares"]
-        self.caps = codec.Caps(*job["caps"])
-        self.function, self.view = subject.call, None
-        self.inputs, self.cases, self.before, self.results = [], [], [], []
-        self.exhausting_s = 0.0
-        self.values = []
 
     def load_inputs(self, payload: bytes) -> None:
         """Refresh what is called."""

@@ -204,6 +204,22 @@ def ATTACK(*args, **kwargs):
         source=COMMON,
     ),
     Attack(
+        "exceptions without their attributes",
+        AttackClass.LESS,
+        "raises the same exceptions with the same arguments, without what callers find in them",
+        """
+def ATTACK(*args, **kwargs):
+    try:
+        return BASE(*args, **kwargs)
+    except Exception as error:
+        if vars(error):
+            raise type(error)(*error.args) from None
+        raise
+""",
+        harm=Harm.WRONG,
+        source=MADE,
+    ),
+    Attack(
         "skips one case in a thousand",
         AttackClass.LESS,
         "is wrong for about one input in a thousand, too rare for a few dozen cases",

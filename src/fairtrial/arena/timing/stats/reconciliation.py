@@ -52,6 +52,7 @@ class ProcessTotals:
     in_calls_s: the part of it that the calls are responsible for
     cpu_s: CPU time of all its processes from start to end; None where it isn't counted
     in_calls_cpu_s: CPU time of its worker in which the function was called; None if not known
+    worker_cpu_s: CPU time of its worker from the first input to the last result; None if not known
     """
 
     calls: int
@@ -59,6 +60,7 @@ class ProcessTotals:
     in_calls_s: float
     cpu_s: float | None = None
     in_calls_cpu_s: float | None = None
+    worker_cpu_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""The code of honest but unusual candidates, for `benchmarks/honest.py`."""
