@@ -493,3 +493,17 @@ def test_a_text_with_half_of_a_surrogate_pair_is_named(tmp_path):
     (tmp_path / "t.jsonl").write_text('{"q": "fine \\ud83d\\ude00"}\n{"q": "half \\ud83d"}\n')
     message = mistakes(tmp_path / "t.jsonl", brief="{q}")
     assert "line 2: 'q' holds half of a surrogate pair" in message
+
+
+def test_another_sample_of_the_same_file_is_not_called_a_changed_file(tmp_path):
+    write(tmp_path / "t.jsonl", [{"q": str(number)} for number in range(9)])
+    studies = [
+        dataset_of(tmp_path, tmp_path / "t.jsonl", brief="{q}", where=f"int(q) < {limit}")
+        for limit in (4, 6)
+    ]
+    run_study(studies[0], agent_bindings={"a": solve_silently})
+    with pytest.raises(LedgerError) as caught:
+        run_study(studies[1], agent_bindings={"a": solve_silently})
+    assert "other rows of" in str(caught.value)
+    assert "9 rows, 4 used -> 9 rows, 6 used" in str(caught.value)
+    assert "content" not in str(caught.value)
