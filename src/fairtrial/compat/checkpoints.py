@@ -9,18 +9,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fairtrial.core import LedgerError, Mistake, StudyError
-from fairtrial.study import (
+from fairtrial import (
     ProblemPacket,
     RunResult,
     RunStatus,
     Study,
     build_design,
-    executors,
     plan_runs,
     resume_study,
     run_study,
 )
+from fairtrial.core import LedgerError, Mistake, StudyError
+from fairtrial.study import executors
 
 CHECKPOINTS = Path("artifacts", "checkpoints")
 """Where the checkpoints are below an output directory."""
@@ -152,7 +152,7 @@ def _read_checkpoints(folder: Path) -> Iterator[_Checkpoint]:
 
 
 @dataclass(frozen=True)
-class _Importer:
+class _Importer(executors.Executor):
     """An executor that reports stored results instead of executing runs."""
 
     checkpoints: Mapping[str, _Checkpoint]

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from fairtrial import AgentBinding, ProblemBinding
 from fairtrial.compat import siblings
 from fairtrial.compat.keyword_arguments import KEYWORD_ARGUMENTS
 from fairtrial.compat.legacy_keys import modernize_study
 from fairtrial.core import FieldPath, Mistake
-from fairtrial.study import AgentBinding, ProblemBinding, extensions
+from fairtrial.study import extensions
 
 
 @dataclass(frozen=True, slots=True)

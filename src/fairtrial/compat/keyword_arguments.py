@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-<<<<<<< HEAD
 from fairtrial import Task
-=======
 from fairtrial.compat.siblings import get_dependencies, get_problem_object
-from fairtrial.study import Task
->>>>>>> 363f9ba8 (Look up agents and problems of the sibling libraries; import their checkpoints)
 
 
 def _get_problem(task: Task) -> Any:

@@ -6,13 +6,13 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fairtrial.compat.keyword_arguments import KEYWORD_ARGUMENTS
-from fairtrial.study import (
+from fairtrial import (
     RunResult,
     for_condition,
     resume_study as _resume_study,
     run_study as _run_study,
 )
+from fairtrial.compat.keyword_arguments import KEYWORD_ARGUMENTS
 
 _AGENT_PARAMETERS = {*KEYWORD_ARGUMENTS, "task"}
 

@@ -11,8 +11,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from fairtrial.core import Mistake, StudyError
-from fairtrial.study import (
+from fairtrial import (
     AgentBinding,
     Condition,
     ProblemBinding,
@@ -20,6 +19,7 @@ from fairtrial.study import (
     Task,
     for_condition,
 )
+from fairtrial.core import Mistake, StudyError
 
 AGENTS, PROBLEMS = "design_research_agents", "design_research_problems"
 
