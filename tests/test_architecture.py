@@ -54,7 +54,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 # How many names and namespaces each facade may list, and how many names may cross packages in all
 # (`tools/import_graph.py`). Lower a number when it can be lowered; to raise one is a decision.
 MOST_NAMES = {
-    "core": 35, "llm": 10, "sandbox": 24, "study": 81, "arena": 68, "optimize": 16, "compat": 60,
+    "core": 35, "llm": 10, "sandbox": 24, "study": 81, "arena": 68, "optimize": 16, "compat": 61,
     "view": 1,
 }  # fmt: skip
 MOST_CROSSING_NAMES = 169

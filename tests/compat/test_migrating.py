@@ -10,6 +10,7 @@ import io
 import re
 import shutil
 import sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -85,8 +86,8 @@ def test_every_name_is_here(name: str) -> None:
         assert getattr(importlib.import_module(other_home), name) is value
 
 
-def test_the_package_exports_these_names_and_its_recipes_only() -> None:
-    assert set(fairtrial.compat.__all__) == {*OLD_NAMES, "recipes"}
+def test_the_package_exports_these_names_its_recipes_and_the_import_only() -> None:
+    assert set(fairtrial.compat.__all__) == {*OLD_NAMES, "recipes", "import_checkpoints"}
 
 
 def test_every_command_and_flag_that_the_guide_names_exists() -> None:
@@ -119,7 +120,11 @@ def test_the_example_plans_the_same_runs_before_and_after(number: int, tmp_path:
     assert fingerprint(study) == (24, "90285b07cad60bf7")
 
 
-OURS = [code for code in read_blocks("python") if "design_research" not in code]
+OURS = [
+    code
+    for code in read_blocks("python")
+    if "design_research" not in code and "import_checkpoints" not in code
+]
 
 
 def test_the_code_in_the_guide_runs_and_prints_what_it_shows(
@@ -142,12 +147,10 @@ def test_the_code_in_the_guide_runs_and_prints_what_it_shows(
             assert scores == {"warm": 0.7, "plain": 0.5}
 
 
-def test_problems_of_the_sibling_packages_are_bound_as_the_guide_shows(
+def test_names_of_the_sibling_packages_are_enough_as_the_guide_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With stand-ins: what `packaged.py` uses of them, and no more."""
-    (code,) = (block for block in read_blocks("python") if block.startswith("# packaged.py"))
-    (tmp_path / "packaged.py").write_text(code, "utf-8")
+    """With stand-ins: what is used of them, and no more."""
     bound = read_blocks("yaml")[2]
     head = "study_id: s\ntitle: t\nfactors: [{name: x, levels: [1, 2]}]\n"
     (tmp_path / "study.yaml").write_text(head + bound, "utf-8")
@@ -163,14 +166,22 @@ def test_problems_of_the_sibling_packages_are_bound_as_the_guide_shows(
     agents = ModuleType("design_research_agents")
     agents.SeededRandomBaselineAgent = Agent  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "design_research_agents", agents)
-    problem = SimpleNamespace(best=10, evaluate=lambda answer: {"gap": 10 - answer["guess"]})
+    problem = SimpleNamespace(best=10, evaluate=lambda answer: None)
+    name = "decision_laptop_design_profit_maximization"
+    problems = ModuleType("design_research_problems")
+    problems.list_problems = lambda: (name,)  # type: ignore[attr-defined]
+    for library in (agents, problems):
+        library.__spec__ = ModuleSpec(library.__name__, None)
     integration = ModuleType("design_research_problems.integration")
+    integration.evaluate_problem_output = (  # type: ignore[attr-defined]
+        lambda binding, output: [
+            {"metric_name": "gap", "metric_value": 10 - output["candidate"]["guess"]}
+        ]
+    )
     integration.resolve_problem_binding = lambda name: SimpleNamespace(  # type: ignore[attr-defined]
         family="decision", brief="Decide.", metadata={}, problem_object=problem
     )
-    monkeypatch.setitem(
-        sys.modules, "design_research_problems", ModuleType("design_research_problems")
-    )
+    monkeypatch.setitem(sys.modules, "design_research_problems", problems)
     monkeypatch.setitem(sys.modules, "design_research_problems.integration", integration)
     study = dataclasses.replace(Study.from_yaml(tmp_path / "study.yaml"), output_dir=tmp_path / "o")
     results = fairtrial.run_study(study)

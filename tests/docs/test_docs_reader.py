@@ -17,7 +17,7 @@ from fairtrial.study.tables.rows import UNKNOWN, RunRows
 
 ROOT = Path(__file__).parents[2]
 GUIDES = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
-PUBLIC_MODULES = ("fairtrial.study.executors", "fairtrial.testing")
+PUBLIC_MODULES = ("fairtrial.study.executors", "fairtrial.testing", "fairtrial.compat")
 FACADES = (
     "fairtrial",
     "fairtrial.study",

@@ -161,3 +161,20 @@ def _limit_of(options):
         return ChatClient(options)._limit
 
     return asyncio.run(go())
+
+
+def test_an_address_that_was_never_reached_is_given_up_after_one_retry():
+    with serving(says("four")) as server:
+        options = make_options(server, retries=4)
+    log = RequestLog()  # the server is gone, and nobody has asked it yet
+    with pytest.raises(LabError, match=r"2 attempts.*does the server run, and is `base_url` right"):
+        ask(options, log=log)
+    assert len(log.entries) == 2
+
+
+def test_an_address_that_was_reached_before_gets_all_retries():
+    with serving(says("four")) as server:
+        options = make_options(server, retries=4)
+        assert ask(options).text == "four"
+    with pytest.raises(LabError, match="5 attempts"):
+        ask(options)

@@ -98,7 +98,8 @@ def _select(
         message = f"'{text}' is no run, and no expression over runs: {error.mistakes[0].message}"
         raise StudyError(Mistake(("--diff",), message, error.mistakes[0].hint)) from None
     if not selected:
-        raise StudyError(Mistake(("--diff",), f"no run that is done meets '{text}'"))
+        hint = "factors are compared by the values of their levels, not by the levels' names"
+        raise StudyError(Mistake(("--diff",), f"no run that is done meets '{text}'", hint))
     return [by_id[run.run_id] for run in selected]
 
 

@@ -4,6 +4,7 @@ from fairtrial import __version__ as __version__
 from fairtrial.compat import (
     recipes as recipes,
 )
+from fairtrial.compat.checkpoints import import_checkpoints as import_checkpoints
 from fairtrial.compat.recipes import (
     AgentArchitectureComparisonConfig as AgentArchitectureComparisonConfig,
     BenchmarkBundle as BenchmarkBundle,
@@ -31,6 +32,7 @@ from fairtrial.compat.recipes import (
     ideation_bundle as ideation_bundle,
     optimization_bundle as optimization_bundle,
 )
+from fairtrial.compat.running import resume_study as resume_study, run_study as run_study
 from fairtrial.study import (
     AnalysisPlan as AnalysisPlan,
     Block as Block,
@@ -61,8 +63,6 @@ from fairtrial.study import (
     render_methods_scaffold as render_methods_scaffold,
     render_significance_brief as render_significance_brief,
     resolve_problem as resolve_problem,
-    resume_study as resume_study,
-    run_study as run_study,
     validate_study as validate_study,
     write_markdown_report as write_markdown_report,
 )

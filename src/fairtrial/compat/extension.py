@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from fairtrial import AgentBinding, ProblemBinding
+from fairtrial.compat import siblings
 from fairtrial.compat.keyword_arguments import KEYWORD_ARGUMENTS
 from fairtrial.compat.legacy_keys import modernize_study
 from fairtrial.core import FieldPath, Mistake
@@ -14,7 +16,16 @@ from fairtrial.study import extensions
 
 @dataclass(frozen=True, slots=True)
 class CompatExtension(extensions.StudyExtension):
-    """Supports older keys of study files, and agents that take keyword arguments."""
+    """Supports older keys of study files, agents that take keyword arguments, and the names of
+    agents and problems of the sibling libraries."""
+
+    def find_agent(self, name: str) -> AgentBinding | None:
+        """Return the binding of an agent of *design-research-agents*."""
+        return siblings.find_agent(name)
+
+    def find_problem(self, name: str) -> ProblemBinding | None:
+        """Return the binding of a problem of *design-research-problems*."""
+        return siblings.find_problem(name)
 
     def modernize(
         self, data: dict[str, Any], path: FieldPath, mistakes: list[Mistake]

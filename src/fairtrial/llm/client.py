@@ -228,6 +228,8 @@ class ChatClient:
                     "%s, attempt %s: status %s in %.3f s",
                     *(endpoint.host, attempt, entry["status"], times["seconds"]),
                 )
+                is_unreached = isinstance(outcome, AttemptError) and outcome.is_unreached
+                endpoint.note_attempt(is_unreached=is_unreached)
                 if isinstance(outcome, ChatAnswer):
                     self._limit.correct(_count_tokens(outcome, guess) - guess)
                     return outcome
@@ -238,7 +240,7 @@ class ChatClient:
                     continue
                 if outcome.is_refusal:
                     raise RequestRefused(_explain_failure(endpoint, outcome, attempt, log))
-                if not outcome.is_retryable or attempt > endpoint.retries:
+                if not outcome.is_retryable or attempt > endpoint.retries_now:
                     kind = AccessError if outcome.is_access else LabError
                     raise kind(_explain_failure(endpoint, outcome, attempt, log))
                 wait_s, details = endpoint.wait_before(attempt - 1, outcome.wait_s, rng), {}
@@ -304,6 +306,8 @@ def _explain_failure(
         if error.status not in (401, 403):
             question = "is there credit left on its account"
         return f"{text}; the key comes from {where}: {question}?"
+    if error.is_unreached:
+        return f"{text}; does the server run, and is `base_url` right?"
     if error.status == 404:
         return f"{text}; is `base_url` right (often it ends in /v1), and `model`?"
     if error.unsupported:
@@ -330,7 +334,8 @@ async def _attempt(
         except AttemptError as error:
             outcome = error
         except (httpx.ConnectTimeout, httpx.PoolTimeout):
-            outcome = AttemptError(f"no connection within {endpoint.timeout_s:g} s")
+            late = f"no connection within {endpoint.timeout_s:g} s"
+            outcome = AttemptError(late, is_unreached=True)
         except httpx.TimeoutException:
             pass
         except (httpx.RequestError, httpx.InvalidURL) as error:
@@ -338,8 +343,12 @@ async def _attempt(
             message = f"{type(error).__name__}: {error}".removesuffix(": ")
             # A server that closes the connection after the request may have worked on an answer.
             is_paid = isinstance(error, (httpx.ReadError, httpx.RemoteProtocolError))
-            is_retryable = isinstance(error, httpx.TransportError)
-            outcome = AttemptError(message, is_retryable=is_retryable, is_paid=is_paid)
+            outcome = AttemptError(
+                message,
+                is_retryable=isinstance(error, httpx.TransportError),
+                is_paid=is_paid,
+                is_unreached=isinstance(error, httpx.ConnectError),
+            )
     return outcome
 
 

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     import httpx
 
 MAX_REASON_CHARS = 500
+RETRIES_OF_UNREACHED = 1
+"""How often an address is tried again that has never been reached: it is probably wrong."""
+_reached: set[str] = set()
+"""The hosts that this process has been connected to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +31,7 @@ class Endpoint:
     base_url: the address, to which `/chat/completions` is added
     secret: the key
     timeout_s: how long one attempt may take, from the first byte to the last
-    retries: how many attempts follow a failed one
+    retries: how many attempts follow a failed one; see `retries_now`
     backoff_s: the wait before the first retry; it doubles for each further one
     longest_wait_s: the longest wait, even if the server asks for more
     """
@@ -57,6 +61,18 @@ class Endpoint:
         except ValueError:
             is_loopback = name == "localhost" or name.endswith(".localhost")
         return parts.scheme == "https" and not is_loopback
+
+    def note_attempt(self, *, is_unreached: bool) -> None:
+        """Take note of whether an attempt reached the host."""
+        if not is_unreached:
+            _reached.add(self.host)
+
+    @property
+    def retries_now(self) -> int:
+        """How many attempts may follow a failed one: few for a host that was never reached."""
+        if self.host in _reached:
+            return self.retries
+        return min(self.retries, RETRIES_OF_UNREACHED)
 
     def wait_before(self, retry: int, asked_s: float | None, rng: random.Random) -> float:
         """Return how many seconds to wait before a retry.

@@ -47,7 +47,8 @@ class ChatOptions(Record):
     tokens_field: the name of that field: `max_tokens` or `max_completion_tokens`; `either`
         tries the first and follows the endpoint's complaint
     timeout_s: how long one attempt may take in all
-    retries: how many further attempts there are when the endpoint is busy, broken or out of reach
+    retries: how many further attempts there are when the endpoint is busy, broken or out of reach;
+        one at most until it was reached once
     backoff_s: the wait before the first of them; it doubles each time. What the endpoint asks for
         has priority: Retry-After, or the reset of a rate limit of which nothing is left
     longest_wait_s: the longest wait between attempts, whatever the endpoint asks for

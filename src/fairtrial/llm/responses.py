@@ -91,6 +91,7 @@ class AttemptError(Exception):
     is_paid: whether an answer had begun, and was probably charged
     is_access: whether the key was refused, or a quota is used up
     unsupported: the field of the request that the server doesn't support, if that is the cause
+    is_unreached: whether there was no connection at all
     """
 
     def __init__(
@@ -104,8 +105,10 @@ class AttemptError(Exception):
         is_paid: bool = False,
         is_access: bool = False,
         unsupported: str = "",
+        is_unreached: bool = False,
     ) -> None:
         super().__init__(message)
+        self.is_unreached = is_unreached
         self.message = message
         self.is_retryable = is_retryable
         self.is_refusal = is_refusal

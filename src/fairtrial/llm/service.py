@@ -36,7 +36,8 @@ class ServiceOptions(Record):
     key_header: the header that the key is sent in
     key_prefix: what stands before the key there
     timeout_s: how long one attempt may take in all
-    retries: how many further attempts there are when the service is busy, broken or out of reach
+    retries: how many further attempts there are when the service is busy, broken or out of reach;
+        one at most until it was reached once
     backoff_s: the wait before the first of them; it doubles each time. What the service asks for
         has priority
     longest_wait_s: the longest wait between attempts, whatever the service asks for
@@ -125,10 +126,12 @@ async def ask_service(options: ServiceOptions, body: Any, *, seed: int) -> Servi
             await anyio.sleep(wait_s)
             await anyio.sleep(limit.reserve(0))
             outcome = await _attempt(client, endpoint, options, body)
+            is_unreached = isinstance(outcome, AttemptError) and outcome.is_unreached
+            endpoint.note_attempt(is_unreached=is_unreached)
             if not isinstance(outcome, AttemptError):
                 status, text = outcome
                 return ServiceAnswer(status, endpoint.secret.redact(text), attempt)
-            if not outcome.is_retryable or attempt > options.retries:
+            if not outcome.is_retryable or attempt > endpoint.retries_now:
                 raise LabError(_explain(endpoint, outcome, attempt))
             wait_s = endpoint.wait_before(attempt - 1, outcome.wait_s, rng)
             if outcome.wait_s is not None:
@@ -170,7 +173,11 @@ async def _attempt(
             message = f"{type(error).__name__}: {error}".removesuffix(": ")
             if isinstance(error, httpx.TimeoutException):
                 message = f"no answer within {time.monotonic() - started:.1f} s"
-            outcome = AttemptError(message, is_retryable=isinstance(error, httpx.TransportError))
+            outcome = AttemptError(
+                message,
+                is_retryable=isinstance(error, httpx.TransportError),
+                is_unreached=isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout)),
+            )
     return outcome
 
 
@@ -183,6 +190,8 @@ def _explain(endpoint: Endpoint, error: AttemptError, attempts: int) -> str:
         variable = endpoint.secret.variable
         where = f"the environment variable {variable}" if variable else "`key_variable` (not given)"
         return f"{text}; the key comes from {where}: is it right for this service?"
+    if error.is_unreached:
+        return f"{text}; does the service run, and is `url` right?"
     if error.status == 404:
         return f"{text}; is `url` right?"
     return text

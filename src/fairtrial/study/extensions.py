@@ -16,8 +16,9 @@ from fairtrial.core import plugins
 
 if TYPE_CHECKING:
     from fairtrial.core import FieldPath, Mistake
+    from fairtrial.study.model.problems import ProblemBinding
     from fairtrial.study.model.runs import RunResult
-    from fairtrial.study.model.study import Study
+    from fairtrial.study.model.study import AgentBinding, Study
     from fairtrial.study.tables.results import Results
 
 Cells = list[Any]
@@ -101,6 +102,16 @@ class StudyExtension:
 
     def adapt_problem(self, name: str, value: Any) -> Any:
         """Return the problem for a Python object bound to a name, or None to leave it to others."""
+        return None
+
+    def find_agent(self, name: str) -> AgentBinding | None:
+        """Return the binding of an agent that a study names, but binds to nothing; None if the
+        extension doesn't know it."""
+        return None
+
+    def find_problem(self, name: str) -> ProblemBinding | None:
+        """Return the binding of a problem that a study names, but binds to nothing; None if the
+        extension doesn't know it."""
         return None
 
     def modernize(

@@ -473,3 +473,37 @@ def test_many_rows_cost_little_memory_and_are_planned_lazily(tmp_path):
     finally:
         tracemalloc.stop()
     assert held < path.stat().st_size / 3
+
+
+def dataset_of(tmp_path, source, **fields):
+    dataset = Dataset(str(source), **fields)
+    return Study("d", "t", problems=dataset, agent_specs=("a",), output_dir=str(tmp_path / "out"))
+
+
+def test_a_row_without_an_answer_is_refused_before_anything_is_paid(tmp_path):
+    source = write(tmp_path / "t.jsonl", [{"q": "a", "answer": 1}, {"q": "b"}, {"q": "c"}])
+    fields = {"brief": "{q}", "reference": "answer", "evaluator": "exact"}
+    with pytest.raises(StudyError, match="no 'answer' in line 2 and 1 more"):
+        run_study(dataset_of(tmp_path, source, **fields), agent_bindings={"a": solve})
+    selected = dataset_of(tmp_path, source, where="answer is not None", **fields)
+    assert len(run_study(selected, agent_bindings={"a": lambda task: {"answer": 1}})) == 1
+
+
+def test_a_text_with_half_of_a_surrogate_pair_is_named(tmp_path):
+    (tmp_path / "t.jsonl").write_text('{"q": "fine \\ud83d\\ude00"}\n{"q": "half \\ud83d"}\n')
+    message = mistakes(tmp_path / "t.jsonl", brief="{q}")
+    assert "line 2: 'q' holds half of a surrogate pair" in message
+
+
+def test_another_sample_of_the_same_file_is_not_called_a_changed_file(tmp_path):
+    write(tmp_path / "t.jsonl", [{"q": str(number)} for number in range(9)])
+    studies = [
+        dataset_of(tmp_path, tmp_path / "t.jsonl", brief="{q}", where=f"int(q) < {limit}")
+        for limit in (4, 6)
+    ]
+    run_study(studies[0], agent_bindings={"a": solve_silently})
+    with pytest.raises(LedgerError) as caught:
+        run_study(studies[1], agent_bindings={"a": solve_silently})
+    assert "other rows of" in str(caught.value)
+    assert "9 rows, 4 used -> 9 rows, 6 used" in str(caught.value)
+    assert "content" not in str(caught.value)

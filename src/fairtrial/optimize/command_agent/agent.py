@@ -50,7 +50,8 @@ class CommandAgent(Record, agents.AgentHooks):
     env: environment variables that it gets: templates, by name. Never a key
     variables: the names of environment variables that are passed on: keys
     files: what is copied into the workspace, such as skills or instructions: by its path there, the
-        path of a file or folder, relative to the study's folder. Null or empty: nothing
+        path of a file or folder, relative to the study's folder. The path `.` takes a folder's
+        content. Null or empty: nothing
     texts: what is written into the workspace: templates, by path
     collect: which of its files become part of the output: patterns such as `*.md` or `src/**`
     answer_path: where the answer is in the JSON that it prints; all that it prints if empty

@@ -20,8 +20,13 @@ MOST_FILES = 1_000
 
 
 def find_place(name: str, option: str) -> PurePosixPath:
-    """Return a path within the workspace; raises `StudyError` for one that leads out of it."""
+    """Return a path within the workspace; raises `StudyError` for one that leads out of it.
+
+    In `files`, "." is the workspace itself: a folder's content is copied there.
+    """
     path = PurePosixPath(name)
+    if name == "." and option == "files":
+        return path
     if path.is_absolute() or ".." in path.parts or not path.parts or "\0" in name:
         message = f"'{name}' is no path within the workspace"
         raise StudyError(Mistake((option, name), message, "for example skills/plan.md"))

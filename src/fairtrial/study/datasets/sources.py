@@ -1,4 +1,4 @@
-"""Open the source of a dataset: a file, a folder, a Python function, or a Hugging Face dataset."""
+"""Open the source of a dataset: a file, a folder, a Python function, or tasks of other tools."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairtrial.core import FairtrialError, Mistake, StudyError, did_you_mean, plugins, table_files
+from fairtrial.study.datasets import harbor_tasks, inspect_tasks
 from fairtrial.study.datasets.rows import MemoryRows, Row, Rows
 from fairtrial.study.datasets.text_files import CsvRows, JsonLines, TextFile, unreadable
 
 if TYPE_CHECKING:
     from fairtrial.study.model.problems import Dataset
 
-HUGGING_FACE = "hf:"
+HUGGING_FACE, INSPECT, HARBOR = "hf:", "inspect:", "harbor:"
 SUFFIXES = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
@@ -38,6 +39,12 @@ def open_rows(dataset: Dataset) -> Rows:
         raise StudyError(Mistake(("from",), "the rows were given in Python", hint))
     if source.startswith(HUGGING_FACE):
         return _open_hugging_face(source.removeprefix(HUGGING_FACE), dataset)
+    if source.startswith(INSPECT):
+        return _read_inspect_task(source.removeprefix(INSPECT), dataset)
+    if source.startswith(HARBOR):
+        _refuse_options(dataset, ())
+        rows = harbor_tasks.task_rows(source.removeprefix(HARBOR), dataset.folder or Path())
+        return MemoryRows(rows)
     path = (dataset.folder or Path()).absolute() / Path(source).expanduser()
     if not path.exists() and is_reference(source):
         return _call_function(source, dataset)
@@ -84,6 +91,15 @@ def _call_function(reference: str, dataset: Dataset) -> Rows:
     except Exception as error:
         message = f"{reference} made no rows: {type(error).__name__}: {error}"
         raise StudyError(Mistake(("from",), message, "it returns mappings, one a row")) from error
+
+
+def _read_inspect_task(reference: str, dataset: Dataset) -> Rows:
+    try:
+        task = inspect_tasks.load_task(reference, dataset.options, dataset.folder)
+    except StudyError as error:
+        moved = [Mistake(("from",), mistake.message, mistake.hint) for mistake in error.mistakes]
+        raise StudyError(moved) from error
+    return MemoryRows(inspect_tasks.task_rows(task))
 
 
 def _read_json(path: Path, encoding: str) -> Rows:

@@ -48,6 +48,7 @@ class ProblemTable:
     mistakes: why the source can't be used; there are no problems then
     warnings: what users should know about the rows
     columns: the columns of the source
+    without_reference: which rows have no reference, in words; empty if all have one
     """
 
     names: tuple[str, ...] = ()
@@ -55,6 +56,7 @@ class ProblemTable:
     mistakes: tuple[Mistake, ...] = ()
     warnings: tuple[str, ...] = ()
     columns: Sequence[str] = ()
+    without_reference: str = ""
     _numbers: Sequence[int] = ()
     _rows: Rows | None = None
     _make_parts: Callable[[Row, Row], RowParts] | None = None
@@ -143,6 +145,7 @@ class _TableReader:
         numbers, keys, strata = array("Q"), [], []
         hashed = dataset.id == ""
         wrong: list[str] = []
+        unanswered: set[int] = set()
         for number, (row, texts) in enumerate(rows.scan()):
             if not self._filter.holds(row, number, rows):
                 continue
@@ -152,6 +155,11 @@ class _TableReader:
             absent = self._template.absent(row)
             if absent:
                 wrong.append(f"{rows.place(number)} has no {', '.join(absent)}")
+            broken = _find_broken_text(row)
+            if broken:
+                wrong.append(f"{rows.place(number)}: '{broken}' holds half of a surrogate pair")
+            if dataset.reference and row.get(dataset.reference) is None:
+                unanswered.add(number)
             numbers.append(number)
             keys.append(key)
             if dataset.sample is not None and dataset.sample.stratify:
@@ -171,10 +179,18 @@ class _TableReader:
             facts,
             warnings=tuple(self._warnings),
             columns=rows.columns,
+            without_reference=self._describe(sorted(unanswered.intersection(numbers))),
             _numbers=numbers,
             _rows=rows,
             _make_parts=self.make_parts,
         )
+
+    def _describe(self, numbers: Sequence[int]) -> str:
+        """Return the places of rows in words: the first one, and how many more."""
+        if not numbers:
+            return ""
+        more = f" and {len(numbers) - 1:,} more" if len(numbers) > 1 else ""
+        return f"{self._rows.place(numbers[0])}{more}"
 
     def _name(self, row: Row, number: int, wrong: list[str]) -> str:
         value = row.get(self._dataset.id)
@@ -235,6 +251,17 @@ class _TableReader:
 
 def _content_name(row: Row) -> str:
     return f"row-{hashlib.sha256(canonical_text(row).encode()).hexdigest()[:ID_DIGITS]}"
+
+
+def _find_broken_text(row: Row) -> str:
+    """Return the first column with a text that is no valid Unicode; an empty text if none is."""
+    for name, value in row.items():
+        if isinstance(value, str) and not value.isascii():
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                return name
+    return ""
 
 
 def _as_text(value: Any) -> str:

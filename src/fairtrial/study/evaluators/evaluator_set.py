@@ -45,6 +45,11 @@ class EvaluatorSet:
         """Refuse: evaluators that a study names need problem and output, not the answer alone."""
         raise TypeError("this problem's evaluators need its reference, which agents don't have")
 
+    @property
+    def needs_reference(self) -> bool:
+        """Whether one of them can judge nothing without a reference."""
+        return any(evaluator.needs_reference for evaluator in self.evaluators)
+
     def require_reference(self, has_reference: bool) -> None:
         """Raise `StudyError` if an evaluator needs a reference, and problems have none."""
         for evaluator in self.evaluators:

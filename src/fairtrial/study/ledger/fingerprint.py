@@ -98,6 +98,8 @@ def _data_difference(old: Any, new: Any) -> list[str]:
     digests = [str(facts["digest"])[:12] for facts in (before, after)]
     source = new["problems"].get("from", "the dataset")
     sizes = f"still {counts[0]}" if counts[0] == counts[1] else f"{counts[0]} -> {counts[1]}"
+    if digests[0] == digests[1]:
+        return [f"problems: other rows of {source} are used: {sizes}"]
     return [f"problems: the content of {source} changed: {sizes}; {' -> '.join(digests)}"]
 
 

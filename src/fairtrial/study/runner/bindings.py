@@ -11,6 +11,7 @@ from fairtrial.core import Mistake, StudyError, did_you_mean
 from fairtrial.study.agents.call_forms import Call
 from fairtrial.study.design.agent_options import find_option_factors
 from fairtrial.study.design.runs import DEFAULT_AGENT, DEFAULT_PROBLEM, get_agents, get_problems
+from fairtrial.study.extensions import extensions
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.problems import Dataset, ProblemBinding, named_code
 from fairtrial.study.model.study import AgentBinding, Study
@@ -77,6 +78,8 @@ def bind(
         given_agents = _collect_sources("agent_bindings", agent_bindings, "agents", study)
         given_problems = _collect_sources("problem_registry", problem_registry, "problems", study)
         problems = _without_rows(study, problems, given_problems)
+        _find_elsewhere("agents", agents, given_agents, study)
+        _find_elsewhere("problems", problems, given_problems, study)
         sources = _select_sources("agents", agents, given_agents, mistakes)
         if problems == [DEFAULT_PROBLEM] and not given_problems:
             given_problems = {DEFAULT_PROBLEM: BindingSource((), NO_PROBLEM)}
@@ -173,6 +176,21 @@ def _dataset_source(study: Study, *, imports: bool = True) -> dict[tuple[str, st
         return {}
     source = BindingSource(("problems",), dataset, study.folder, (), study.run_budget)
     return {("dataset", ""): source}
+
+
+def _find_elsewhere(
+    section: str, names: Sequence[str], given: dict[str, BindingSource], study: Study
+) -> None:
+    """Add the sources of names that are bound to nothing, but known to an extension."""
+    for name in names:
+        if name in given or name in (DEFAULT_AGENT, DEFAULT_PROBLEM):
+            continue
+        for extension in extensions():
+            is_agent = section == "agents"
+            binding = extension.find_agent(name) if is_agent else extension.find_problem(name)
+            if binding is not None:
+                path = (section, name)
+                given[name] = BindingSource(path, binding, study.folder, (), study.run_budget)
 
 
 def _select_sources(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fairtrial.core import StudyError
+from fairtrial.core import Mistake, StudyError
 from fairtrial.study.evaluators.evaluator_set import EvaluatorSet, build_evaluators
 from fairtrial.study.model.problems import Dataset, list_evaluators
 from fairtrial.study.model.study import RunBudget
@@ -31,6 +31,10 @@ class DatasetProblems(Mapping[str, ProblemPacket]):
         has_reference = bool(dataset.reference)
         if isinstance(self._evaluator, EvaluatorSet):
             self._evaluator.require_reference(has_reference)
+            if dataset.table.without_reference and self._evaluator.needs_reference:
+                message = f"no '{dataset.reference}' in {dataset.table.without_reference}"
+                hint = f"leave such rows out: `where: {dataset.reference} is not None`"
+                raise StudyError(Mistake(("reference",), message, hint))
 
     def __getitem__(self, name: str) -> ProblemPacket:
         parts = self._table.parts(name)
