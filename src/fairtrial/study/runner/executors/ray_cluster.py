@@ -6,7 +6,7 @@ import importlib.util
 import logging
 import os
 import signal
-import socket
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -15,12 +15,20 @@ from fairtrial.core import LabError
 from fairtrial.study.model.resources import Demand, count_fitting, describe_amounts
 from fairtrial.study.runner.executors.node_files import Luggage
 from fairtrial.study.runner.executors.pickling import PickledWork
+from fairtrial.study.runner.executors.ray_address import (
+    AUTO,
+    FORMS,
+    find_silence,
+    is_same_place,
+)
 from fairtrial.study.runner.executors.ray_worker import RayWorker
 
 OBJECT_STORE_BYTES = 200 * 1024**2
 """The memory for objects of a cluster that is started here: it holds the pickled work only."""
 
 CONNECT_S = 2.0
+KNOWN_S, SILENT_S = 0.2, 2.0
+"""How long it is taken as known that the head node answers, or that it doesn't."""
 
 
 class RayCluster:
@@ -47,6 +55,8 @@ class RayCluster:
         self.is_abandoned = False
         if self._is_own:
             self._connect(address, cpus)
+        else:
+            _refuse_another(address, ray.get_runtime_context().gcs_address)
         self._actor_class = ray.remote(
             num_cpus=1,
             max_restarts=0,
@@ -57,11 +67,14 @@ class RayCluster:
         self._packages = list(packages)
         self._avoided: list[str] = []
         self._known: list[dict[str, Any]] = []
+        self._answered, self._asked_at = True, float("-inf")
         context = ray.get_runtime_context()
         self._head, self._own_node = context.gcs_address, context.get_node_id()
 
     def _connect(self, address: str | None, cpus: int | None) -> None:
         ray = self._ray
+        if address not in (None, AUTO) and (silence := find_silence(address)) is not None:
+            raise LabError(f"no Ray at {address}: {silence}; {FORMS}")
         settings: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
         if address is None:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -106,13 +119,12 @@ class RayCluster:
         return None if self._own_node in alive else "the Ray node of this machine is gone"
 
     def _answers(self) -> bool:
-        """Return whether the head node can be reached; else Ray's calls would wait for a minute."""
-        host, _, port = self._head.rpartition(":")
-        try:
-            socket.create_connection((host.strip("[]"), int(port)), CONNECT_S).close()
-        except (OSError, ValueError):
-            return False
-        return True
+        """Return whether the head node answers; else Ray's calls would wait for a minute."""
+        now = time.monotonic()
+        if now - self._asked_at >= (KNOWN_S if self._answered else SILENT_S):
+            self._answered = find_silence(self._head, CONNECT_S) is None
+            self._asked_at = time.monotonic()
+        return self._answered
 
     def _living(self) -> list[dict[str, Any]]:
         """Return the living nodes as Ray describes them; the last known ones without its head."""
@@ -195,7 +207,7 @@ class RayCluster:
 
     def kill(self, actor: Any) -> None:
         """Kill an actor; its worker process dies with it."""
-        if self.is_abandoned:
+        if self.is_abandoned or not self._answers():
             return
         with suppress(self.errors):
             self._ray.kill(actor, no_restart=True)
@@ -242,6 +254,15 @@ def _import_ray() -> Any:
     except ImportError as error:
         raise LabError(f"{NEEDS_RAY}: {INSTALL_RAY}") from error
     return ray
+
+
+def _refuse_another(address: str | None, joined: str) -> None:
+    """Raise `LabError` if this process has joined another cluster than that at `address`."""
+    if address not in (None, AUTO) and not is_same_place(address, joined):
+        raise LabError(
+            f"this process has joined the Ray cluster at {joined}, not that at {address}: call "
+            "ray.shutdown() first"
+        )
 
 
 @contextmanager
