@@ -51,8 +51,9 @@ RUNS_BETWEEN_KILLS = (1, 40)
 HASTY, HASTE_S = 0.25, 3.0
 """How often a kill doesn't wait for runs, so that it hits what just starts; how long it waits."""
 LIMIT_S, END_S, MAX_GAVE_UP = 120.0, 10.0, 50
-KILLED = {"worker": 10, "actor": 6, "node": 2, "driver": 2}
-"""How often each is killed, relative to the others."""
+KILLED = {"worker": 10, "actor": 6, "node": 2, "driver": 2, "pause": 2}
+"""How often each is killed, relative to the others; a pause stops all processes of a node."""
+PAUSE_S = (0.5, 8.0)
 
 
 def make_study(folder: Path, agent: str, runs: int, **budget: Any) -> Study:
@@ -272,6 +273,12 @@ def is_alive(pid: int) -> bool:
     return False
 
 
+def raylet_pid(node: Any) -> int:
+    """Return the process of a node; all others of the node descend from it."""
+    pid: int = node.all_processes["raylet"][0].process.pid
+    return pid
+
+
 class Trial:
     """A study of 2,000 runs on a cluster of two nodes, parts of which are killed."""
 
@@ -310,17 +317,16 @@ class Trial:
         return [pid for pid in found if is_alive(pid)]
 
     def kill(self, what: str) -> None:
-        """Kill something, if there is one; a node is replaced, and a driver is started again."""
+        """Kill or pause something, if there is one; a node is replaced, a driver starts again."""
         if what == "driver":
             self.driver.kill()
             self.driver.wait()
             self.driver = self.start_driver()
         elif what == "node":
-            node = self.nodes.pop(self.rng.randrange(2))
-            os.kill(node.all_processes["raylet"][0].process.pid, signal.SIGKILL)
-            while len(self.nodes) < 2:
-                with suppress(Exception):  # on a busy machine Ray may not start one in time
-                    self.nodes.append(self.add_node())
+            os.kill(raylet_pid(self.rng.choice(self.nodes)), signal.SIGKILL)
+            self.refill()
+        elif what == "pause":
+            self.pause(raylet_pid(self.rng.choice(self.nodes)))
         else:
             pids = self.pids(0 if what == "worker" else 1)
             if not pids:
@@ -329,13 +335,38 @@ class Trial:
                 os.kill(self.rng.choice(pids), signal.SIGKILL)
         self.killed[what] += 1
 
+    def pause(self, raylet: int) -> None:
+        """Stop the processes of a node for some time; if that is long, Ray gives the node up."""
+        import psutil
+
+        pids = []
+        with suppress(psutil.Error):
+            process = psutil.Process(raylet)
+            pids = [process.pid, *(child.pid for child in process.children(recursive=True))]
+        for number in (signal.SIGSTOP, signal.SIGCONT):
+            for pid in pids:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, number)
+            if number == signal.SIGSTOP:
+                time.sleep(self.rng.uniform(*PAUSE_S))
+
+    def refill(self) -> None:
+        """Add nodes for those that are gone."""
+        self.nodes = [node for node in self.nodes if is_alive(raylet_pid(node))]
+        while len(self.nodes) < 2:
+            with suppress(Exception):  # on a busy machine Ray may not start one in time
+                self.nodes.append(self.add_node())
+
     def run(self, kills: int) -> None:
         """Kill until that was enough or the study is done; then let it finish."""
         while self.killed.total() < kills and self.wait_for_runs():
             [what] = self.rng.choices(list(KILLED), list(KILLED.values()))
             self.kill(what)
-        while self.driver.wait() != 0:
-            self.restart_driver()
+        while self.driver.poll() != 0:
+            if self.driver.poll() is not None:
+                self.restart_driver()
+            self.refill()
+            time.sleep(0.05)
 
     def wait_for_runs(self) -> bool:
         """Wait until some more runs are done, or a moment; returns whether the study goes on."""
@@ -348,6 +379,7 @@ class Trial:
                 return False
             if self.driver.poll() is not None:
                 self.restart_driver()
+            self.refill()
             time.sleep(0.05)
         return self.driver.poll() is None
 

@@ -84,25 +84,24 @@ class RayCluster:
                 "include_dashboard": False,
                 "object_store_memory": OBJECT_STORE_BYTES,
             }
-        # Ray handles SIGTERM in its own way; here the study does.
-        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
-            with _quiet_start():
+            with _quiet_start(), _own_signals():
                 ray.init(address=address or "local", **settings)
-            _keep_errors_off_stdout(ray)
-        except (ConnectionError, RuntimeError, ValueError) as error:
+        except Exception as error:  # Ray raises many kinds, plain `Exception` among them
             where = "no local Ray cluster starts" if address is None else f"no Ray at {address}"
             raise LabError(f"{where}: {' '.join(str(error).split())}") from error
-        finally:
-            for number, handler in before.items():
-                with suppress(ValueError):  # not in the main thread
-                    signal.signal(number, handler)
+        _keep_errors_off_stdout(ray)
 
     def close(self) -> None:
         """Leave the cluster, unless this process had joined it before; end it if it is our own."""
         self._arguments = ()
         if self._is_own:
             self._ray.shutdown()
+
+    def abandon_lost(self) -> bool:
+        """Abandon the cluster if its head node doesn't answer; returns whether it is abandoned."""
+        self.is_abandoned = self.is_abandoned or not self._answers()
+        return self.is_abandoned
 
     def abandon(self) -> None:
         """Make no more calls about actors: without its head, Ray would wait for a minute."""
@@ -275,6 +274,30 @@ def _quiet_start() -> Iterator[None]:
         yield
     finally:
         logger.setLevel(level)
+
+
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    """Keep the handlers of signals, which Ray replaces; one that Ray got goes to ours.
+
+    SIGHUP waits meanwhile, and so it always does in the processes of a cluster that is started:
+    when a terminal is closed, the study ends them, not the terminal.
+    """
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGHUP,))
+    is_ended = False
+    try:
+        yield
+    except SystemExit:  # by Ray's handler of SIGTERM
+        is_ended = True
+    finally:
+        for number, handler in before.items():
+            with suppress(ValueError, TypeError):  # not in the main thread, or not of Python
+                signal.signal(number, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    if is_ended:
+        signal.raise_signal(signal.SIGTERM)
+        raise KeyboardInterrupt
 
 
 def _keep_errors_off_stdout(ray: Any) -> None:

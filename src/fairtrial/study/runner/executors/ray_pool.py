@@ -98,7 +98,7 @@ class RayPool(Dispatcher):
 
     def end(self) -> None:
         """End all workers and what they have started, wait for that, and kill the actors."""
-        if self._cluster.is_abandoned:
+        if self._cluster.abandon_lost():
             return
         workers = self._all_workers()
         for worker in workers:
