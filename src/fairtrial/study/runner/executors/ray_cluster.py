@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
 import logging
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -27,6 +29,7 @@ OBJECT_STORE_BYTES = 200 * 1024**2
 """The memory for objects of a cluster that is started here: it holds the pickled work only."""
 
 CONNECT_S = 2.0
+LEAVE_S = 5.0
 KNOWN_S, SILENT_S = 0.2, 2.0
 """How long it is taken as known that the head node answers, or that it doesn't."""
 
@@ -95,8 +98,13 @@ class RayCluster:
     def close(self) -> None:
         """Leave the cluster, unless this process had joined it before; end it if it is our own."""
         self._arguments = ()
-        if self._is_own:
+        if self._is_own and not self.is_abandoned:
             self._ray.shutdown()
+        elif self._is_own:  # without its head, Ray may wait forever; a command doesn't wait for it
+            atexit.unregister(self._ray.shutdown)
+            leaving = threading.Thread(target=self._ray.shutdown, name="fairtrial-leave-ray")
+            leaving.start()
+            leaving.join(LEAVE_S)
 
     def abandon_lost(self) -> bool:
         """Abandon the cluster if its head node doesn't answer; returns whether it is abandoned."""
