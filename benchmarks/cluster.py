@@ -29,19 +29,31 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from cluster_agents import NOTES, spin_bare
 from fairtrial import Factor, RunBudget, Study, open_results
 from fairtrial.core import plugins
 from fairtrial.study import AgentBinding, ProblemBinding
+from fairtrial.study.ledger import LedgerReader
 from fairtrial.study.runner import RunSettings, execute_study
+
+STUDY_FOLDER = Path(__file__).parent / "cluster_study"
+"""What goes to nodes: not the other benchmarks."""
+sys.path.append(str(STUDY_FOLDER))
+from cluster_agents import NOTES, spin_bare  # noqa: E402
 
 STORE_BYTES = 80 * 1024**2
 BODY = b"x" * 1024
 WINDOW = 256
 SAMPLE_S = 0.5
-KILL_EVERY_S = (0.2, 2.0)
-KILLED = {"worker": 10, "actor": 6, "node": 2, "driver": 2}
-"""How often each is killed, relative to the others."""
+RUNS = 2_000
+"""The length of a study that is killed."""
+RUNS_BETWEEN_KILLS = (1, 40)
+"""How many runs end between two kills: actors take seconds to start."""
+HASTY, HASTE_S = 0.25, 3.0
+"""How often a kill doesn't wait for runs, so that it hits what just starts; how long it waits."""
+LIMIT_S, END_S, MAX_GAVE_UP = 120.0, 10.0, 50
+KILLED = {"worker": 10, "actor": 6, "node": 2, "driver": 2, "pause": 2}
+"""How often each is killed, relative to the others; a pause stops all processes of a node."""
+PAUSE_S = (0.5, 8.0)
 
 
 def make_study(folder: Path, agent: str, runs: int, **budget: Any) -> Study:
@@ -56,7 +68,7 @@ def make_study(folder: Path, agent: str, runs: int, **budget: Any) -> Study:
         problem_ids=("problem",),
         run_budget=RunBudget(replicates=runs // conditions, parallelism=2, **budget),
         output_dir=folder,
-        folder=Path(__file__).parent,
+        folder=STUDY_FOLDER,
     )
 
 
@@ -68,6 +80,21 @@ def start_ray() -> Any:
         log_to_driver=False, configure_logging=False,
     )  # fmt: skip
     return ray
+
+
+def count_done(folder: Path) -> int:
+    """Return how many runs of a study have succeeded."""
+    reader = LedgerReader.open(folder)
+    try:
+        return reader.summary().counts.get("success", 0)
+    finally:
+        reader.close()
+
+
+def check_success(folder: Path, runs: int) -> None:
+    """Exit if not all runs succeeded: then figures mean nothing."""
+    if (done := count_done(folder)) != runs:
+        sys.exit(f"only {done:,} of {runs:,} runs succeeded")
 
 
 class CpuMeter:
@@ -138,9 +165,9 @@ def measure_runs(folder: Path, runs: int) -> dict[str, float]:
     settings = RunSettings(executor="ray", parallelism=2, tables=False)
     execute_study(make_study(folder / "first", "noop", 200), settings)
     meter, own, began = CpuMeter(), time.process_time(), time.perf_counter()
-    results = execute_study(make_study(folder / "all", "noop", runs), settings)
+    execute_study(make_study(folder / "all", "noop", runs), settings)
     took_s, driver_s = time.perf_counter() - began, time.process_time() - own
-    assert len(results) == runs
+    check_success(folder / "all", runs)
     ledger_bytes = sum(path.stat().st_size for path in (folder / "all").glob("ledger.sqlite*"))
     return {
         "cpu_us": meter.stop() / runs * 1e6,
@@ -165,7 +192,9 @@ def measure_pair(folder: Path, runs: int) -> dict[str, float]:
     bare_s = time.perf_counter() - began
     began = time.perf_counter()
     execute_study(make_study(folder / "all", "spin", runs), settings)
-    return {"bare_s": bare_s, "ours_s": time.perf_counter() - began}
+    ours_s = time.perf_counter() - began
+    check_success(folder / "all", runs)
+    return {"bare_s": bare_s, "ours_s": ours_s}
 
 
 def _spin_many(times: int) -> None:
@@ -175,12 +204,13 @@ def _spin_many(times: int) -> None:
 
 def drive(folder: Path, address: str) -> None:
     """One session of the study that is killed again and again."""
-    study = make_study(folder / "study", "draw", 2_000, retries=1_000)
+    study = make_study(folder / "study", "draw", RUNS, retries=1_000)
     executor = plugins.load("executors", "ray")(address=address)
     settings = RunSettings(
         executor=executor, parallelism=2, resume=True, retry_wait_s=0.01, tables=False
     )
     execute_study(study, settings)
+    check_success(study.output_dir, RUNS)
 
 
 MEASURES = {"floor": measure_floor, "runs": measure_runs, "pair": measure_pair}
@@ -243,6 +273,12 @@ def is_alive(pid: int) -> bool:
     return False
 
 
+def raylet_pid(node: Any) -> int:
+    """Return the process of a node; all others of the node descend from it."""
+    pid: int = node.all_processes["raylet"][0].process.pid
+    return pid
+
+
 class Trial:
     """A study of 2,000 runs on a cluster of two nodes, parts of which are killed."""
 
@@ -254,6 +290,8 @@ class Trial:
         self.notes.mkdir()
         os.environ[NOTES] = str(self.notes)  # nodes started from here pass it on to workers
         self.killed: Counter[str] = Counter()
+        self.gave_up = 0
+        """How often the driver ended by itself before the study was done."""
         health = {
             "health_check_initial_delay_ms": 1000, "health_check_period_ms": 500,
             "health_check_timeout_ms": 1000, "health_check_failure_threshold": 3,
@@ -279,17 +317,16 @@ class Trial:
         return [pid for pid in found if is_alive(pid)]
 
     def kill(self, what: str) -> None:
-        """Kill something, if there is one; a node is replaced, and a driver is started again."""
+        """Kill or pause something, if there is one; a node is replaced, a driver starts again."""
         if what == "driver":
             self.driver.kill()
             self.driver.wait()
             self.driver = self.start_driver()
         elif what == "node":
-            node = self.nodes.pop(self.rng.randrange(2))
-            os.kill(node.all_processes["raylet"][0].process.pid, signal.SIGKILL)
-            while len(self.nodes) < 2:
-                with suppress(Exception):  # on a busy machine Ray may not start one in time
-                    self.nodes.append(self.add_node())
+            os.kill(raylet_pid(self.rng.choice(self.nodes)), signal.SIGKILL)
+            self.refill()
+        elif what == "pause":
+            self.pause(raylet_pid(self.rng.choice(self.nodes)))
         else:
             pids = self.pids(0 if what == "worker" else 1)
             if not pids:
@@ -298,18 +335,74 @@ class Trial:
                 os.kill(self.rng.choice(pids), signal.SIGKILL)
         self.killed[what] += 1
 
+    def pause(self, raylet: int) -> None:
+        """Stop the processes of a node for some time; if that is long, Ray gives the node up."""
+        import psutil
+
+        pids = []
+        with suppress(psutil.Error):
+            process = psutil.Process(raylet)
+            pids = [process.pid, *(child.pid for child in process.children(recursive=True))]
+        for number in (signal.SIGSTOP, signal.SIGCONT):
+            for pid in pids:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, number)
+            if number == signal.SIGSTOP:
+                time.sleep(self.rng.uniform(*PAUSE_S))
+
+    def refill(self) -> None:
+        """Add nodes for those that are gone."""
+        self.nodes = [node for node in self.nodes if is_alive(raylet_pid(node))]
+        while len(self.nodes) < 2:
+            with suppress(Exception):  # on a busy machine Ray may not start one in time
+                self.nodes.append(self.add_node())
+
     def run(self, kills: int) -> None:
         """Kill until that was enough or the study is done; then let it finish."""
-        while self.killed.total() < kills and self.driver.poll() != 0:
-            time.sleep(self.rng.uniform(*KILL_EVERY_S))
-            if self.driver.poll() not in (None, 0):
-                self.driver = self.start_driver()
+        while self.killed.total() < kills and self.wait_for_runs():
             [what] = self.rng.choices(list(KILLED), list(KILLED.values()))
-            if self.driver.poll() is None:
-                self.kill(what)
-        while self.driver.wait() != 0:
-            time.sleep(1)
-            self.driver = self.start_driver()
+            self.kill(what)
+        while self.driver.poll() != 0:
+            if self.driver.poll() is not None:
+                self.restart_driver()
+            self.refill()
+            time.sleep(0.05)
+
+    def wait_for_runs(self) -> bool:
+        """Wait until some more runs are done, or a moment; returns whether the study goes on."""
+        until, count = time.monotonic() + LIMIT_S, self.rng.randint(*RUNS_BETWEEN_KILLS)
+        if self.rng.random() < HASTY:
+            until = time.monotonic() + self.rng.uniform(0, HASTE_S)
+        before = self.count_done()
+        while time.monotonic() < until and self.count_done() < before + count:
+            if self.driver.poll() == 0:
+                return False
+            if self.driver.poll() is not None:
+                self.restart_driver()
+            self.refill()
+            time.sleep(0.05)
+        return self.driver.poll() is None
+
+    def restart_driver(self) -> None:
+        """Continue the study after its driver gave up."""
+        self.gave_up += 1
+        if self.gave_up > MAX_GAVE_UP:
+            sys.exit((self.folder / "driver.log").read_text())
+        time.sleep(1)
+        self.driver = self.start_driver()
+
+    def count_done(self) -> int:
+        """Return how many runs have a result; -1 without a ledger."""
+        with suppress(Exception):
+            return count_done(self.folder / "study")
+        return -1
+
+    def count_left(self) -> int:
+        """Return how many processes of runs are there although the study is done; it may take."""
+        until = time.monotonic() + END_S
+        while (left := len(self.pids(0)) + len(self.pids(1))) and time.monotonic() < until:
+            time.sleep(0.2)
+        return left
 
     def close(self) -> None:
         self.driver.kill()
@@ -320,7 +413,7 @@ def tell_kills(kills: int, seed: int) -> None:
     """Print what was lost, counted twice and left over; the same study runs serially beside it."""
     folder = Path(tempfile.mkdtemp(prefix="fairtrial-bench-"))
     killed: Counter[str] = Counter()
-    lost = twice = other = left = studies = 0
+    lost = twice = other = left = studies = gave_up = 0
     began = time.monotonic()
     while killed.total() < kills:
         place = folder / str(studies)
@@ -328,16 +421,16 @@ def tell_kills(kills: int, seed: int) -> None:
         trial = Trial(place, seed + studies)
         try:
             trial.run(kills - killed.total())
+            left += trial.count_left()
         finally:
             trial.close()
         studies += 1
+        gave_up += trial.gave_up
         killed += trial.killed
-        time.sleep(3)
-        left += len(trial.pids(0)) + len(trial.pids(1))
         results = list(open_results(place / "study"))
-        lost += 2_000 - sum(result.status == "success" for result in results)
+        lost += RUNS - sum(result.status == "success" for result in results)
         twice += len(results) - len({result.run_id for result in results})
-        expected = make_study(place / "serial", "draw", 2_000)
+        expected = make_study(place / "serial", "draw", RUNS)
         serial = execute_study(
             expected, RunSettings(executor="processes", parallelism=2, tables=False)
         )
@@ -347,9 +440,10 @@ def tell_kills(kills: int, seed: int) -> None:
         )
         text = ", ".join(f"{count} {what}s" for what, count in sorted(killed.items()))
         print(
-            f"{killed.total()} kills ({text}) in {studies} studies of 2,000 runs: {lost} lost, "
+            f"{killed.total()} kills ({text}) in {studies} studies of {RUNS:,} runs: {lost} lost, "
             f"{twice} twice, {other} unlike those of an undisturbed study, {left} processes left; "
-            f"{time.monotonic() - began:.0f} s, load {os.getloadavg()[0]:.1f}",
+            f"{gave_up} times the driver ended by itself; {time.monotonic() - began:.0f} s, "
+            f"load {os.getloadavg()[0]:.1f}",
             flush=True,
         )
     shutil.rmtree(folder)

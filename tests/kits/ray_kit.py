@@ -100,7 +100,7 @@ def wait_until(condition):
 
 def start(folder, *arguments, **variables):
     """Start a command in a process of its own."""
-    program = "import sys; from fairtrial.cli.main import main; main(sys.argv[1:])"
+    program = "from fairtrial.cli.main import main; main()"
     pipe = subprocess.PIPE
     return subprocess.Popen(
         [sys.executable, "-c", program, *map(str, arguments)],

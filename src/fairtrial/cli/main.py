@@ -189,7 +189,7 @@ def _limit_thread_wait(code: int) -> None:
     def exit_now() -> None:
         if code != INTERRUPTED:  # after an interrupt it is expected
             threads = "1 thread" if len(remaining) == 2 else f"{len(remaining) - 1} threads"
-            click.echo(f"not waiting for {threads} that agents left running", err=True)
+            click.echo(f"not waiting for {threads} still running", err=True)
         os._exit(code)
 
     timer = threading.Timer(GRACE_S, exit_now)

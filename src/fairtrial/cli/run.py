@@ -63,7 +63,7 @@ class RunOptions:
             "shared_files": self.shared_files,
             "requirements": None if self.requirements is None else str(self.requirements),
         }
-        given = {name: value for name, value in options.items() if value}
+        given = {name: value for name, value in options.items() if value not in (None, False)}
         if not given:
             return self.executor
         if self.executor not in (None, "ray"):

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from fairtrial import Study, run_study
 from fairtrial.core import LabError, StudyError
 from fairtrial.core.plugins import load_reference
 from fairtrial.sandbox.harness import processes
@@ -606,3 +607,15 @@ printed = [(report.stdout, report.stderr) for report in reports]
 os._exit(0 if printed == [(b"out", b"err")] * 3 else 3)
 """
     assert subprocess.run([sys.executable, "-c", script]).returncode == 0
+
+
+def test_files_named_like_the_standard_library_beside_a_study_do_no_harm(tmp_path):
+    for name in ("statistics", "logging", "queue", "random"):
+        (tmp_path / f"{name}.py").write_text("raise ImportError('not for fairtrial')")
+    (tmp_path / "beside_runner.py").write_text("def run(spec, condition):\n    return {'x': 7}\n")
+    (tmp_path / "study.yaml").write_text(
+        "study_id: s\ntitle: t\nfactors: [{name: x, levels: [1, 2]}]\n"
+        f"condition_runner: beside_runner:run\noutput_dir: {tmp_path / 'out'}\n"
+    )
+    results = run_study(Study.from_yaml(tmp_path / "study.yaml"), executor=SPAWN)
+    assert [result.outputs for result in results] == [{"x": 7}] * 2

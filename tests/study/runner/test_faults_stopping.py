@@ -134,7 +134,7 @@ module.main()
     ("how", "code", "message"),
     [
         ("interrupted", 130, "interrupted\n"),
-        ("done", 0, "not waiting for 1 thread that agents left running\n"),
+        ("done", 0, "not waiting for 1 thread still running\n"),
     ],
 )
 def test_an_interrupt_prints_nothing_about_running_threads(how, code, message):

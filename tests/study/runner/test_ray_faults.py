@@ -4,7 +4,6 @@ import os
 import shutil
 import signal
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -161,8 +160,9 @@ def test_a_node_whose_disk_is_full_is_left_out(study, tmp_path, nodes, serial_ro
 
 @pytest.mark.parametrize("how", ["kill -9", "Ctrl-C", "Ctrl-C twice", "cancel"])
 def test_a_driver_that_ends_leaves_no_actor_and_is_resumed(
-    study, tmp_path, nodes, serial_rows, how
+    study, tmp_path, nodes, serial_rows, how, monkeypatch
 ):
+    monkeypatch.setenv("PACE", "1")  # a command takes seconds to start on a busy machine
     nodes.refill()
     driver = kit.start(tmp_path, "run", study, "--address", nodes.address, "--output", "out")
     kit.wait_until(lambda: len(list_actors(tmp_path)) >= 2)
@@ -184,12 +184,13 @@ def test_a_driver_that_ends_leaves_no_actor_and_is_resumed(
     before = reader.summary().counts.get("success", 0)
     reader.close()
     assert before < 40
+    monkeypatch.setenv("PACE", "0.01")
     assert f"--address {nodes.address}" in kit.finish(kit.start(tmp_path, "resume", "out"))
     check(tmp_path, serial_rows, "out")
 
 
 def test_limit_pause_and_status_are_as_ever(study, tmp_path, nodes, serial_rows, monkeypatch):
-    monkeypatch.setenv("PACE", "0.3")
+    monkeypatch.setenv("PACE", "2")
     nodes.refill()
     given = ("--address", nodes.address, "--output", "out", "--progress")
     driver = kit.start(tmp_path, "run", study, *given, "--limit", 8)
@@ -210,25 +211,34 @@ def test_limit_pause_and_status_are_as_ever(study, tmp_path, nodes, serial_rows,
     check(tmp_path, serial_rows, "out")
 
 
-@pytest.mark.parametrize("part", ["gcs_server", "raylet"])
-def test_the_head_node_dies_and_the_study_goes_on_with_another_cluster(
-    study, tmp_path, serial_rows, part, monkeypatch
+@pytest.mark.parametrize(
+    ("part", "number"),
+    [
+        ("gcs_server", signal.SIGKILL),
+        ("gcs_server", signal.SIGSTOP),
+        ("raylet", signal.SIGKILL),
+    ],
+    ids=["head service dies", "head service hangs", "driver's node dies"],
+)
+def test_the_head_node_is_lost_and_the_study_goes_on_with_another_cluster(
+    study, tmp_path, serial_rows, part, number, monkeypatch
 ):
     monkeypatch.setenv("PACE", "1.5")
     own = kit.Nodes()
+    process = own.cluster.head_node.all_processes[part][0].process.pid
     try:
         driver = kit.start(tmp_path, "run", study, "--address", own.address, "--output", "out")
         kit.wait_until(lambda: len(list_actors(tmp_path)) >= 2)
-        began = time.monotonic()
-        os.kill(own.cluster.head_node.all_processes[part][0].process.pid, signal.SIGKILL)
-        _, err = driver.communicate(timeout=kit.PATIENCE_S)
-        assert time.monotonic() - began < 50, "before Ray ends the process"
+        os.kill(process, number)
+        _, err = driver.communicate(timeout=2 * kit.PATIENCE_S)
         assert driver.returncode not in (0, 130)
-        if part == "gcs_server":
+        if part == "gcs_server":  # said before Ray ends the process
             assert driver.returncode == 4, err
             assert "the head node of the cluster" in err
             assert "Traceback" not in err
     finally:
+        if number == signal.SIGSTOP:
+            os.kill(process, signal.SIGCONT)
         own.close()
     kit.wait_until(lambda: not any(map(kit.is_running, list_actors(tmp_path))))
     monkeypatch.setenv("PACE", "0.01")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
 import logging
 import os
 import signal
-import socket
+import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -15,12 +17,21 @@ from fairtrial.core import LabError
 from fairtrial.study.model.resources import Demand, count_fitting, describe_amounts
 from fairtrial.study.runner.executors.node_files import Luggage
 from fairtrial.study.runner.executors.pickling import PickledWork
+from fairtrial.study.runner.executors.ray_address import (
+    AUTO,
+    FORMS,
+    find_silence,
+    is_same_place,
+)
 from fairtrial.study.runner.executors.ray_worker import RayWorker
 
 OBJECT_STORE_BYTES = 200 * 1024**2
 """The memory for objects of a cluster that is started here: it holds the pickled work only."""
 
 CONNECT_S = 2.0
+LEAVE_S = 5.0
+KNOWN_S, SILENT_S = 0.2, 2.0
+"""How long it is taken as known that the head node answers, or that it doesn't."""
 
 
 class RayCluster:
@@ -47,6 +58,8 @@ class RayCluster:
         self.is_abandoned = False
         if self._is_own:
             self._connect(address, cpus)
+        else:
+            _refuse_another(address, ray.get_runtime_context().gcs_address)
         self._actor_class = ray.remote(
             num_cpus=1,
             max_restarts=0,
@@ -57,11 +70,14 @@ class RayCluster:
         self._packages = list(packages)
         self._avoided: list[str] = []
         self._known: list[dict[str, Any]] = []
+        self._answered, self._asked_at = True, float("-inf")
         context = ray.get_runtime_context()
         self._head, self._own_node = context.gcs_address, context.get_node_id()
 
     def _connect(self, address: str | None, cpus: int | None) -> None:
         ray = self._ray
+        if address not in (None, AUTO) and (silence := find_silence(address)) is not None:
+            raise LabError(f"no Ray at {address}: {silence}; {FORMS}")
         settings: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
         if address is None:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -71,25 +87,29 @@ class RayCluster:
                 "include_dashboard": False,
                 "object_store_memory": OBJECT_STORE_BYTES,
             }
-        # Ray handles SIGTERM in its own way; here the study does.
-        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
-            with _quiet_start():
+            with _quiet_start(), _own_signals():
                 ray.init(address=address or "local", **settings)
-            _keep_errors_off_stdout(ray)
-        except (ConnectionError, RuntimeError, ValueError) as error:
+        except Exception as error:  # Ray raises many kinds, plain `Exception` among them
             where = "no local Ray cluster starts" if address is None else f"no Ray at {address}"
             raise LabError(f"{where}: {' '.join(str(error).split())}") from error
-        finally:
-            for number, handler in before.items():
-                with suppress(ValueError):  # not in the main thread
-                    signal.signal(number, handler)
+        _keep_errors_off_stdout(ray)
 
     def close(self) -> None:
         """Leave the cluster, unless this process had joined it before; end it if it is our own."""
         self._arguments = ()
-        if self._is_own:
+        if self._is_own and not self.is_abandoned:
             self._ray.shutdown()
+        elif self._is_own:  # without its head, Ray may wait forever; a command doesn't wait for it
+            atexit.unregister(self._ray.shutdown)
+            leaving = threading.Thread(target=self._ray.shutdown, name="fairtrial-leave-ray")
+            leaving.start()
+            leaving.join(LEAVE_S)
+
+    def abandon_lost(self) -> bool:
+        """Abandon the cluster if its head node doesn't answer; returns whether it is abandoned."""
+        self.is_abandoned = self.is_abandoned or not self._answers()
+        return self.is_abandoned
 
     def abandon(self) -> None:
         """Make no more calls about actors: without its head, Ray would wait for a minute."""
@@ -106,13 +126,12 @@ class RayCluster:
         return None if self._own_node in alive else "the Ray node of this machine is gone"
 
     def _answers(self) -> bool:
-        """Return whether the head node can be reached; else Ray's calls would wait for a minute."""
-        host, _, port = self._head.rpartition(":")
-        try:
-            socket.create_connection((host.strip("[]"), int(port)), CONNECT_S).close()
-        except (OSError, ValueError):
-            return False
-        return True
+        """Return whether the head node answers; else Ray's calls would wait for a minute."""
+        now = time.monotonic()
+        if now - self._asked_at >= (KNOWN_S if self._answered else SILENT_S):
+            self._answered = find_silence(self._head, CONNECT_S) is None
+            self._asked_at = time.monotonic()
+        return self._answered
 
     def _living(self) -> list[dict[str, Any]]:
         """Return the living nodes as Ray describes them; the last known ones without its head."""
@@ -195,7 +214,7 @@ class RayCluster:
 
     def kill(self, actor: Any) -> None:
         """Kill an actor; its worker process dies with it."""
-        if self.is_abandoned:
+        if self.is_abandoned or not self._answers():
             return
         with suppress(self.errors):
             self._ray.kill(actor, no_restart=True)
@@ -244,6 +263,15 @@ def _import_ray() -> Any:
     return ray
 
 
+def _refuse_another(address: str | None, joined: str) -> None:
+    """Raise `LabError` if this process has joined another cluster than that at `address`."""
+    if address not in (None, AUTO) and not is_same_place(address, joined):
+        raise LabError(
+            f"this process has joined the Ray cluster at {joined}, not that at {address}: call "
+            "ray.shutdown() first"
+        )
+
+
 @contextmanager
 def _quiet_start() -> Iterator[None]:
     """Keep notices that Ray logs at every start, such as on its authentication, off the screen."""
@@ -254,6 +282,30 @@ def _quiet_start() -> Iterator[None]:
         yield
     finally:
         logger.setLevel(level)
+
+
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    """Keep the handlers of signals, which Ray replaces; one that Ray got goes to ours.
+
+    SIGHUP waits meanwhile, and so it always does in the processes of a cluster that is started:
+    when a terminal is closed, the study ends them, not the terminal.
+    """
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGHUP,))
+    is_ended = False
+    try:
+        yield
+    except SystemExit:  # by Ray's handler of SIGTERM
+        is_ended = True
+    finally:
+        for number, handler in before.items():
+            with suppress(ValueError, TypeError):  # not in the main thread, or not of Python
+                signal.signal(number, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    if is_ended:
+        signal.raise_signal(signal.SIGTERM)
+        raise KeyboardInterrupt
 
 
 def _keep_errors_off_stdout(ray: Any) -> None:

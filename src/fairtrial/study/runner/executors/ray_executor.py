@@ -15,6 +15,7 @@ from fairtrial.study.protocols import Executor, Feed, Work
 from fairtrial.study.runner.executors.assignment_source import AssignmentSource
 from fairtrial.study.runner.executors.node_files import Luggage
 from fairtrial.study.runner.executors.pickling import pickle_work
+from fairtrial.study.runner.executors.ray_address import FORMS, find_address_mistake
 from fairtrial.study.runner.executors.ray_cluster import (
     INSTALL_RAY,
     NEEDS_RAY,
@@ -84,6 +85,8 @@ class Ray(Executor):
     def find_mistakes(self) -> list[Mistake]:
         """Return why this executor can't work here."""
         mistakes = [] if is_ray_installed() else [Mistake(("executor",), NEEDS_RAY, INSTALL_RAY)]
+        if self.address is not None and (wrong := find_address_mistake(self.address)) is not None:
+            mistakes.append(Mistake(("address",), wrong, FORMS))
         if self.requirements is not None and not Path(self.requirements).is_file():
             mistakes.append(Mistake(("requirements",), f"there is no file {self.requirements}"))
         return mistakes

@@ -15,7 +15,7 @@ CAPACITY_S = 1.0
 """How often to look how many workers the cluster has room for."""
 PULSE_S = 2.0
 """How often to look whether the cluster is still there."""
-LOST_AFTER_S = 10.0
+LOST_AFTER_S = 20.0
 """How long the cluster may be out of reach; after a minute, Ray would end this process."""
 
 

@@ -37,13 +37,16 @@ from fairtrial.study.runner.executors.ray_worker import (
     RunRequest,
     read_versions,
 )
+from fairtrial.study.runner.executors.worker_process import START_LIMIT_S
 
 LONGEST_SILENCE_S = 0.05
 END_S = 10.0
 """How long to wait for workers to end before their actors are killed."""
 MAX_FAILED_STARTS = 3
-LATE_S = 60.0
-"""How long after its time limit a run may be reported; then its node counts as lost."""
+LATE_S = START_LIMIT_S + 60.0
+"""How long after its time limit a run may be reported; then its node counts as lost.
+
+The limit counts from when a worker process is ready, which may have to be started first."""
 
 
 class RemoteWorker:
@@ -55,7 +58,8 @@ class RemoteWorker:
         """The reference to the answer that is awaited; None while it is idle."""
         self.facts: NodeFacts | None = None
         self.assignment: Assignment | None = None
-        self.began = 0.0
+        self.began = time.monotonic()
+        """When its start, or else its last run, began."""
 
     @property
     def place(self) -> str:
@@ -86,6 +90,7 @@ class RayPool(Dispatcher):
         needs = work.needs
         self._nodes = RayNodes(cluster, needs.demands)
         self._busy = self._queued = self._failed_starts = 0
+        self._start_failed_at = float("-inf")
 
     @property
     def is_busy(self) -> bool:
@@ -93,16 +98,21 @@ class RayPool(Dispatcher):
 
     def end(self) -> None:
         """End all workers and what they have started, wait for that, and kill the actors."""
-        if self._cluster.is_abandoned:
+        if self._cluster.abandon_lost():
             return
+        workers = self._all_workers()
+        for worker in workers:
+            if worker.facts is None:  # it may wait for room, without end
+                self._cluster.kill(worker.actor)
+        workers = [worker for worker in workers if worker.facts is not None]
         stops = []
-        for worker in self._all_workers():
+        for worker in workers:
             with suppress(self._cluster.errors):
                 stops.append(worker.actor.stop.remote())
                 stops.append(worker.asked or worker.actor.exchange.remote())
         with suppress(self._cluster.errors):
             self._cluster.wait(stops, END_S, len(stops))
-        for worker in self._all_workers():
+        for worker in workers:
             self._cluster.kill(worker.actor)
         self._workers.clear()
         self._idle.clear()
@@ -255,15 +265,25 @@ class RayPool(Dispatcher):
             raise LabError(f"{worker.place}: {cause}") from error
         if worker.facts is None:
             self._starting[worker.demand] -= 1
-            self._failed_starts += 1
-            if self._failed_starts >= MAX_FAILED_STARTS:
-                raise LabError(
-                    f"Ray actors can't be started: {_first_line(error)}; see that fairtrial is "
-                    "installed on every node"
-                ) from error
+            self._count_failed_start(worker, error)
         if worker.assignment is not None:
             message = f"the Ray actor on {worker.place} is gone: {_first_line(error)}"
             yield self._break(worker, message)
+
+    def _count_failed_start(self, worker: RemoteWorker, error: Exception) -> None:
+        """Count starts that fail one after the other; `LabError` if there are too many.
+
+        Those that were under way at once count as one: a node that dies ends many.
+        """
+        if worker.began < self._start_failed_at:
+            return
+        self._start_failed_at = time.monotonic()
+        self._failed_starts += 1
+        if self._failed_starts >= MAX_FAILED_STARTS:
+            raise LabError(
+                f"Ray actors can't be started: {_first_line(error)}; see that fairtrial is "
+                "installed on every node"
+            ) from error
 
     def _break(self, worker: RemoteWorker, message: str) -> Finished:
         assignment, took_s = worker.assignment, time.monotonic() - worker.began

@@ -18,10 +18,19 @@ from fairtrial.study.runner.executors.pipes import Pipes
 from fairtrial.study.runner.executors.worker_main import work_forked
 from fairtrial.study.runner.executors.worker_process import WorkerProcess
 
-_BOOT = (
-    "import json, sys; sys.path[:], copies = json.loads(sys.argv.pop(1)); "
-    "from fairtrial.study.runner.executors.worker_main import main; main(sys.argv[1:], copies)"
-)
+_BOOT = """
+import json, os, sys
+path, copies = json.loads(sys.argv.pop(1))
+library = os.path.dirname(os.__file__)
+first = (library, os.path.join(library, "lib-dynload"))
+sys.path[:] = sorted(path, key=lambda folder: folder not in first)
+import fairtrial.study.runner.run_attempt
+from fairtrial.study.runner.executors.worker_main import main
+sys.path[:] = path
+main(sys.argv[1:], copies)
+"""
+"""The standard library comes first while fairtrial is imported: beside a study there may be a file
+with the name of one of its modules, such as `statistics.py`."""
 
 
 def fork_worker(work: Work, parent_files: Iterable[int]) -> WorkerProcess:

@@ -15,7 +15,7 @@ NOTES = "FAIRTRIAL_BENCH_NOTES"
 
 
 def noop(task: Any) -> dict[str, Any]:
-    return {"text": "x" * 600, "answer": 1.0}
+    return {"text": "x" * 600, "value": 1.0}
 
 
 def spin_bare() -> int:
@@ -23,7 +23,7 @@ def spin_bare() -> int:
 
 
 def spin(task: Any) -> dict[str, Any]:
-    return {"answer": spin_bare()}
+    return {"value": spin_bare()}
 
 
 def draw(task: Any) -> dict[str, Any]:
@@ -31,8 +31,8 @@ def draw(task: Any) -> dict[str, Any]:
     folder = Path(os.environ[NOTES])
     (folder / f"{os.getpid()} {os.getppid()}").touch()
     time.sleep(0.02)
-    return {"answer": task.rng.random()}
+    return {"value": task.rng.random()}
 
 
 def score(output: Any) -> float:
-    return float(output["answer"])
+    return float(output["value"])
