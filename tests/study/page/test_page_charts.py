@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 
 import pytest
 from page_kit import Visit, find_violations, open_browser
@@ -93,6 +94,33 @@ def test_an_outcome_of_yes_and_no_is_a_share(browser, tmp_path):
         ticks = chart.locator('[data-part="x-axis tick label"] text').all_text_contents()
         assert ticks == ["0 %", "25 %", "50 %", "75 %", "100 %"]
         assert chart.locator("circle[data-run]").count() == 32
+
+
+def test_a_one_sided_claim_that_was_shown_has_the_bound_of_the_report(browser, tmp_path):
+    path = make_page(
+        tmp_path,
+        ["x", "y"],
+        lambda task: (task.factors["kind"] == "y") * 2 + task.rng.gauss(0, 0.1),
+        problems=8,
+        hypotheses=(
+            Hypothesis(
+                "h",
+                "y is higher",
+                "y scores higher than x.",
+                independent_vars=("kind",),
+                dependent_vars=("score",),
+                contrast=Contrast(left="y", right="x"),
+                direction="greater",
+            ),
+        ),
+        analysis_plans=(
+            AnalysisPlan("plan", hypothesis_ids=("h",), tests=("difference_in_means",)),
+        ),
+    )
+    with Visit(browser, path) as page:
+        card = page.locator(".card").first
+        assert re.fullmatch(r"\+2\.?\d* \(at least 1\.9\d*\)", card.locator(".effect").inner_text())
+        assert card.locator(".of").inner_text() == "y − x on score, 95% bound"
 
 
 def test_a_dot_opens_its_run(browser, tmp_path):

@@ -9,6 +9,7 @@ from fairtrial.study.model.study import Study
 from fairtrial.study.page.plain_data import clean_text, round_number
 from fairtrial.study.power.hypothesis_power import hypothesis_power
 from fairtrial.study.report.direction_text import describe_direction
+from fairtrial.study.report.hypothesis_sections import describe_bound
 from fairtrial.study.report.hypothesis_test import HypothesisTest
 from fairtrial.study.report.markdown_text import (
     format_confidence,
@@ -56,6 +57,7 @@ def make_cards(data: RunTable, tests: Sequence[HypothesisTest]) -> list[dict[str
                 "difference": clean_text(test.difference),
                 "estimate": format_signed(test.estimate) if test.estimate is not None else "",
                 "interval": format_interval(test.interval),
+                "bound": describe_bound(test),
                 "confidence": format_confidence(test.confidence),
                 "facts": list(_facts(test)),
                 "notes": [clean_text(note) for note in test.notes[:MOST_NOTES]],

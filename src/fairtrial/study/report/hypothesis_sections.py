@@ -96,7 +96,7 @@ def _format_estimate(test: HypothesisTest) -> str:
 
     The verdict rests on the difference of means if there is a smallest effect of interest.
     """
-    if bound := _bound_text(test):
+    if bound := describe_bound(test):
         return f"{format_signed(test.estimate)} ({bound})"
     estimate = f"{format_signed(test.estimate)} {format_interval(test.interval)}".rstrip()
     if MEDIAN not in test.estimate_of:
@@ -108,7 +108,7 @@ def _format_estimate(test: HypothesisTest) -> str:
     return f"{mean_text}, {estimate} in the median"
 
 
-def _bound_text(test: HypothesisTest) -> str:
+def describe_bound(test: HypothesisTest) -> str:
     """Return the one-sided bound of a claim that was shown; empty for other tests.
 
     A two-sided interval may reach beyond zero although a one-sided test shows the claim.
@@ -192,7 +192,7 @@ def _role(test: HypothesisTest) -> str:
 def _test_lines(test: HypothesisTest) -> Iterator[str]:
     yield f"test: {escape_markdown(test.method)}; unit: {escape_markdown(test.unit)}"
     if test.estimate is not None:
-        level, bound = _confidence_text(test), _bound_text(test)
+        level, bound = _confidence_text(test), describe_bound(test)
         kind = f"{level} CI" if test.look is None else "95% repeated CI"
         interval = f", {kind} {format_interval(test.interval)}" if test.interval else ""
         if bound:

@@ -8,8 +8,8 @@ function verdictSection(data) {
       card.standing === card.verdict ? null : badge(card.standing)),
     el("h3", {}, card.label || card.id),
     card.claim ? el("p", { class: "claim" }, card.claim) : null,
-    card.estimate ? el("p", { class: "effect" }, `${card.estimate.replace("-", "−")} ${card.interval.replaceAll("-", "−")}`.trim()) : null,
-    card.estimate ? el("p", { class: "of" }, `${card.difference} on ${card.outcome}${card.interval ? `, ${card.confidence} interval` : ""}`) : null,
+    card.estimate ? el("p", { class: "effect" }, effectText(card)) : null,
+    card.estimate ? el("p", { class: "of" }, `${card.difference} on ${card.outcome}${precisionText(card)}`) : null,
     el("p", {}, sentence(card.why)),
     card.direction && !card.why.toLowerCase().includes(card.direction.toLowerCase()) ? el("p", {}, sentence(card.direction)) : null,
     el("details", {}, el("summary", {}, "What it rests on"), facts(card.facts),
@@ -20,6 +20,17 @@ function verdictSection(data) {
       : el("p", {}, "This study states no hypothesis: it describes, and decides nothing."),
     data.standing.length ? el("div", { class: "soft" }, tree(data.standing)) : null,
   ];
+}
+
+// A one-sided claim that was shown has a bound, as in the report; else there is an interval.
+function effectText(card) {
+  const range = card.bound ? `(${card.bound})` : card.interval;
+  return `${card.estimate} ${range}`.trim().replaceAll("-", "−");
+}
+
+function precisionText(card) {
+  if (card.bound) return `, ${card.confidence} bound`;
+  return card.interval ? `, ${card.confidence} interval` : "";
 }
 
 function sentence(text) {
