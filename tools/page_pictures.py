@@ -24,6 +24,8 @@ PICTURES = ROOT / "docs" / "pictures"
 FAIRTRIAL = [sys.executable, "-m", "fairtrial"]
 BROWSER = "chromium-headless-shell"
 COLORS = 96
+RUN = "run-ae5e3c71e4dc"
+"""A run of the search study."""
 SIZES = {"wide": (1000, 760), "phone": (360, 640)}
 
 
@@ -121,7 +123,7 @@ def main() -> None:
             "study": {"address": page.as_uri()},
             "study-dark": {"address": page.as_uri(), "scheme": "dark", "below": "#outcomes"},
             "study-phone": {"address": page.as_uri(), "size": "phone"},
-            "run": {"address": page.as_uri() + "#runs", "below": "#runs"},
+            "run": {"address": f"{page.as_uri()}#run={RUN}", "ready": "dialog h2"},
             "candidates": {"address": code.as_uri(), "below": "#candidates"},
         }
         with serve(folder) as address:
