@@ -249,6 +249,13 @@ def test_interrupting_it_ends_it_without_a_message(tmp_path):
     assert text == "Ctrl-C ends it\n"
 
 
+def test_a_folder_that_is_not_there_yet_is_said_to_be_missing(tmp_path):
+    with serve(tmp_path / "later", tmp_path / "locks") as server:
+        code, text = server.stop()
+    assert code == 0
+    assert text.startswith(f"there is no folder {tmp_path / 'later'} yet: the page waits")
+
+
 def test_json_has_the_address(tmp_path):
     with serve(tmp_path, tmp_path / "locks", "--json") as server:
         lines = [server.address, *(server.process.stdout.readline() for _ in range(3))]

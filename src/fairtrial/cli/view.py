@@ -45,6 +45,8 @@ def command(folder: Path, port: int, no_open: bool, control: bool, as_json: bool
         else:
             click.echo(address)
         sys.stdout.flush()
+        if not folder.exists():
+            note(f"there is no folder {folder} yet: the page waits for a study to begin there")
         note("Ctrl-C ends it")
         if not no_open and _has_desktop():
             import webbrowser
