@@ -12,7 +12,9 @@ ROOT = Path(__file__).parents[2]
 def honest():
     spec = importlib.util.spec_from_file_location("honest", ROOT / "benchmarks" / "honest.py")
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(spec.origin.rpartition("/")[0])
+        spec.loader.exec_module(module)
     return module
 
 

@@ -185,8 +185,17 @@ def test_small_sums_are_written_out(cost, text):
 def test_what_timing_takes_at_most_holds_the_best_ones_second_time(candidates, benchmarks, text):
     bench = tuple(Benchmark(f"b{at}", "m:f", "i.py:g") for at in range(benchmarks))
     problem = CodeProblem("p", check=(Check(command=("true",)),), bench=bench, budget_s=20.0)
-    optimizer = Optimizer(max_candidates=candidates)
+    optimizer = Optimizer(max_candidates=candidates, minimize=False)
     assert optimizer.describe_duration(problem) == f"{text}, and mostly far less"
+
+
+def test_what_timing_takes_at_most_holds_the_parts_of_the_best_one():
+    bench = (Benchmark("b", "m:f", "i.py:g"),)
+    problem = CodeProblem("p", check=(Check(command=("true",)),), bench=bench, budget_s=20.0)
+    whole = Optimizer(max_candidates=1, minimize=False).describe_duration(problem)
+    parts = Optimizer(max_candidates=1).describe_duration(problem)
+    assert " 40 s at most" in whole
+    assert " 2 min at most" in parts
 
 
 # -- a terminal --

@@ -28,7 +28,15 @@ if TYPE_CHECKING:
 AGENT = "optimiser"
 """The name of the study's agent. Ids and seeds of runs follow from it, so it must not change."""
 PLUGIN, OLDER_PLUGINS = "optimize", ("optimise",)
-LATER_OPTIONS = ("audit", "repairs", "refinements", "batch_refine", "patience", "max_tokens")
+LATER_OPTIONS = (
+    "audit",
+    "repairs",
+    "refinements",
+    "batch_refine",
+    "patience",
+    "max_tokens",
+    "minimize",
+)
 """Options that came later: left out at their default, so that earlier folders still fit."""
 PROPOSER_OPTIONS = ("proposer", "proposer_options")
 """The options that replies depend on; others may differ on resume."""

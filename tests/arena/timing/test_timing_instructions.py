@@ -295,7 +295,7 @@ def test_one_that_sandboxes_do_not_show_is_shown_and_nothing_beside_it(monkeypat
     (tmp_path / "secret").touch()
     monkeypatch.setenv("PATH", str(program.parent))
     assert find_valgrind() == Valgrind(program, (program, tmp_path / "libexec/valgrind"))
-    monkeypatch.setattr(valgrind, "system_mounts", lambda network: ((str(tmp_path),) * 2,))
+    monkeypatch.setattr(valgrind.system, "system_mounts", lambda network: ((str(tmp_path),) * 2,))
     assert find_valgrind() == Valgrind(program)
 
 
