@@ -4,7 +4,7 @@ import json
 import re
 
 import yaml
-from llm_kit import says, serving
+from llm_kit import fails, says, serving
 
 CSV = "No,Question,Answer,Topic\n" + "".join(
     f"{n},What is {n} + {n}?,{2 * n},{'ab'[n % 2]}\n" for n in range(1, 9)
@@ -28,6 +28,7 @@ def test_a_csv_file_becomes_a_study_that_runs_and_is_reported(run, tmp_path):
         "reference: Answer",
         "family: Topic",
         "evaluator: numeric",
+        "parallelism: 8 runs at once",
     ):
         assert guess in out
     assert run("check", "study.yaml")[0] == 0
@@ -40,6 +41,36 @@ def test_a_csv_file_becomes_a_study_that_runs_and_is_reported(run, tmp_path):
     code, out, _ = run("report", "artifacts/study")
     assert "**supported**" in out
     assert "n = 8 problems" in out
+
+
+def test_drafted_studies_ask_the_model_several_times_at_once(run, tmp_path):
+    (tmp_path / "tasks.csv").write_text(CSV)
+    run("init", "--from", "tasks.csv")
+    code, out, _ = run("run", "study.yaml", "--dry-run")
+    assert code == 0
+    assert "8 at once" in out
+
+
+def test_a_wrong_address_is_mended_in_the_study_file_and_run_again(run, tmp_path):
+    (tmp_path / "tasks.csv").write_text(CSV)
+    run("init", "--from", "tasks.csv")
+    study = tmp_path / "study.yaml"
+    draft = study.read_text("utf-8")
+    with serving(otherwise=fails(404)) as server:
+        study.write_text(draft.replace("http://127.0.0.1:11434/v1", server.base_url))
+        code, out, err = run("run", "study.yaml", "--no-progress")
+    assert (code, " broken" in out) == (8, True), err
+    assert "mend it, then:   fairtrial resume study.yaml" in err
+    assert "fairtrial retry" not in out + err
+    with serving(otherwise=answers) as server:
+        study.write_text(draft.replace("http://127.0.0.1:11434/v1", server.base_url))
+        code, out, err = run("resume", "study.yaml", "--no-progress")
+        assert (code, "16 of 16 runs done: 16 success" in out) == (0, True), err
+        assert "no run has a result yet, all broke: they are run again, with agents." in err
+        # From now on there are results, and another model is another study.
+        study.write_text(study.read_text("utf-8").replace("my-model", "another"))
+        code, _, err = run("run", "study.yaml", "--no-progress")
+        assert (code, "holds results of a different study" in err) == (3, True)
 
 
 def test_guesses_fit_what_columns_hold(run, tmp_path):

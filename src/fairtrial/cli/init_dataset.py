@@ -16,6 +16,8 @@ from fairtrial.study import Dataset
 LOOKED_AT = 200
 """How many rows the guesses look at."""
 MOST_RUNS = 100
+RUNS_AT_ONCE = 8
+"""Few enough for the rate limits of a new account, and for a server at home, which queues them."""
 LONG_ANSWER = 60
 _IDS = ("id", "task_id", "problem_id", "question_id", "uid", "uuid", "key", "name")
 _BRIEFS = ("question", "prompt", "instruction", "problem", "query", "task", "input", "text")
@@ -90,6 +92,7 @@ class _Drafter:
         if self._count > MOST_RUNS:
             lines.append(f"  sample: {MOST_RUNS}                 # of {self._count:,} rows")
             self._guesses.append(f"sample: {MOST_RUNS} of {self._count:,} rows, to begin with")
+        self._guesses.append(f"parallelism: {RUNS_AT_ONCE} runs at once")
         return DraftedStudy(self._fill("\n".join(lines)), tuple(self._guesses))
 
     def _find(self, known: Sequence[str], without: str = "") -> str:
@@ -134,6 +137,7 @@ class _Drafter:
     def _fill(self, problems: str) -> str:
         name = re.sub(r"\W+", "-", self._study.stem).strip("-") or "study"
         text = _TEMPLATE.replace("@ID@", name).replace("@FILE@", self._study.name)
+        text = text.replace("@AT_ONCE@", str(RUNS_AT_ONCE))
         return text.replace("@PROBLEMS@", problems)
 
 
@@ -192,6 +196,7 @@ hypotheses:
 analysis_plans:
   - {analysis_plan_id: main, hypothesis_ids: [h1], tests: [difference_in_means]}
 run_budget:
+  parallelism: @AT_ONCE@                        # runs at once; more for an endpoint that allows it
   max_tokens: 2000000                   # stops before it costs more
 """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from fairtrial.cli.output import (
     note,
     path_option,
     print_json,
+    shown_path,
     study_argument,
     warn,
 )
@@ -161,8 +163,11 @@ def run(
         run_options.settings(), output_dir=output, resume=go_on, accept_changes=accept_changes
     )
     loaded = _read(study)
+    mended = _resume_file(study, output, assignments)
     try:
-        return _run(_override(loaded, assignments), settings, run_options, dry_run=dry_run)
+        return _run(
+            _override(loaded, assignments), settings, run_options, dry_run=dry_run, mended=mended
+        )
     except StudyError as error:
         raise (error if assignments else loaded.locate(error)) from None
 
@@ -185,9 +190,10 @@ def resume(
 ) -> int:
     """Resume a study, given by its file or by its output directory.
 
-    Runs what has no result yet and what broke. A paused study continues in its own process.
+    Runs what has no result yet and what broke. A study file is read again, a directory continues
+    the study as it is stored there. A paused study continues in its own process.
     """
-    run_options = RunOptions(**options)
+    run_options, mended = RunOptions(**options), ""
     if target.is_dir():
         if output is not None:
             raise click.UsageError(f"--output goes with a study file; {target} is a directory")
@@ -197,8 +203,9 @@ def resume(
     else:
         study = _override(_read(target), assignments)
         settings = replace(run_options.settings(), output_dir=output)
+        mended = _resume_file(target, output, assignments)
     settings = replace(settings, resume=True, accept_changes=accept_changes)
-    return _run(study, settings, run_options)
+    return _run(study, settings, run_options, mended=mended)
 
 
 @click.command(
@@ -212,7 +219,8 @@ def resume(
 def retry(target: Path, failed: bool, assignments: tuple[str, ...], **options: Any) -> int:
     """Repeat runs that broke and, with --failed, runs that failed, and no others.
 
-    A run keeps its result until there is a new one; earlier attempts stay in the ledger. After
+    The study is the one that DIR stores; `fairtrial resume STUDY` reads a changed study file. A run
+    keeps its result until there is a new one; earlier attempts stay in the ledger. After
     failed runs are repeated, claims about them are exploratory: whoever repeats runs has seen how
     they ended.
     """
@@ -234,6 +242,13 @@ def _read(path: Path) -> files.LoadedStudy:
 
 def _override(loaded: files.LoadedStudy, assignments: tuple[str, ...]) -> Study:
     return files.override(loaded.study, assignments) if assignments else loaded.study
+
+
+def _resume_file(path: Path, output: Path | None, assignments: tuple[str, ...]) -> str:
+    """Return the command that resumes the study of a file."""
+    words = ["fairtrial", "resume", shown_path(path)]
+    words += ["--output", shown_path(output)] if output is not None else []
+    return shlex.join([*words, *(word for item in assignments for word in ("--set", item))])
 
 
 def _read_stored(
@@ -263,7 +278,12 @@ def _lift_pause(folder: Path, *, as_json: bool) -> bool:
 
 
 def _run(
-    study: Study, settings: runner.RunSettings, run_options: RunOptions, *, dry_run: bool = False
+    study: Study,
+    settings: runner.RunSettings,
+    run_options: RunOptions,
+    *,
+    dry_run: bool = False,
+    mended: str = "",
 ) -> int:
     if dry_run:
         return _dry_run(study, settings, run_options)
@@ -280,6 +300,7 @@ def _run(
         allow_failures=run_options.allow_failures,
         is_pilot=run_options.only is not None or run_options.limit is not None,
         settings=settings,
+        mended=mended,
     )
 
 

@@ -43,11 +43,13 @@ def print_outcome(
     allow_failures: bool,
     is_pilot: bool,
     settings: runner.RunSettings | None = None,
+    mended: str = "",
 ) -> int:
     """Print counts, errors, and where the results are; returns the exit code.
 
     is_pilot: whether only some of the runs were selected
     settings: settings that the printed resume command repeats
+    mended: the command that continues after the study file was changed; empty if that isn't known
     """
     summary = results.reader.summary()
     code = _exit_code(results.stopped, summary, allow_failures=allow_failures)
@@ -62,30 +64,35 @@ def print_outcome(
     if summary.decided_early and not summary.pending:
         saved = count(summary.decided_early, "planned run")
         note(f"stopped early: the claims are decided, and {saved} not needed")
+    is_paused = results.stopped in ("repeated", "refused")
     if results.stopped is not None:
-        _print_stop(results, folder)
-    if summary.pending and not summary.is_running:
+        _print_stop(results, summary, folder, mended)
+    if summary.pending and not summary.is_running and not is_paused:
         prefix = "this was a pilot: " if is_pilot and results.stopped is None else ""
         command = resume_command(results.folder, results.study, summary, settings)
         note(f"{prefix}{count(summary.pending, 'run')} to go: {command}")
     click.echo(f"results: {shown_path(results.folder)}")
-    if summary.done:
+    if summary.done > summary.counts.get("broken", 0):
         click.echo(f"next:    fairtrial report {folder}")
-    if any(summary.counts.get(status) for status in UNSUCCESSFUL):
+    if any(summary.counts.get(status) for status in UNSUCCESSFUL) and not is_paused:
         failed = " --failed" if summary.counts.get("failed") else ""
         click.echo(f"again:   fairtrial retry {folder}{failed}")
     return code
 
 
-def _print_stop(results: Results, folder: str) -> None:
+def _print_stop(results: Results, summary: ledger.Summary, folder: str, mended: str) -> None:
     """Print why a study stopped before its end, and how to go on."""
     reason = STOP_REASONS.get(results.stopped or "", "")
     note("; ".join(filter(None, [results.stop_reason, reason])))
-    if results.stopped in ("repeated", "refused"):
-        is_failed = results.reader.summary().counts.get("failed", 0)
-        failed = " --failed" if is_failed and results.stopped == "repeated" else ""
-        note(f"mend it, then:   fairtrial retry {folder}{failed}; fairtrial resume {folder}")
-        note(f"or all the same: fairtrial resume {folder} --keep-going")
+    if results.stopped not in ("repeated", "refused"):
+        return
+    go_on = f"fairtrial resume {folder}"
+    if results.stopped == "repeated" and summary.counts.get("failed"):
+        go_on = f"fairtrial retry {folder} --failed; {go_on}"
+    elif mended:
+        go_on = mended  # reads the study file again
+    note(f"mend it, then:   {go_on}")
+    note(f"or all the same: fairtrial resume {folder} --keep-going")
 
 
 def _exit_code(stopped: str | None, summary: ledger.Summary, *, allow_failures: bool) -> int:

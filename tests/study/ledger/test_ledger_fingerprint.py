@@ -72,6 +72,31 @@ def test_what_changes_no_result_makes_no_difference(fields):
     assert changed(STUDY, **fields) == []
 
 
+PLACE = {"base_url": "http://127.0.0.1:1/v1", "model": "m"}
+
+
+def asking(agent=(), judge=(), panel=()):
+    judged = {**PLACE, "rubric": "r", "judges": [{"model": "n", **dict(panel)}], **dict(judge)}
+    return replace(
+        STUDY,
+        agents={"a": {"use": "chat", "options": {**PLACE, **dict(agent)}}, "b": "m:b"},
+        problems={"p": {"brief": "b", "evaluator": {"use": "judge", "options": judged}}},
+    )
+
+
+@pytest.mark.parametrize("where", ["agent", "judge", "panel"])
+def test_how_quickly_and_by_which_key_a_model_is_asked_makes_no_difference(where):
+    paced = asking(**{where: {"requests_per_minute": 9, "retries": 1, "key_variable": "KEY"}})
+    assert differences(print_of(asking()), print_of(paced)) == []
+    (line,) = differences(print_of(asking()), print_of(asking(**{where: {"model": "other"}})))
+    assert '"other"' in line
+
+
+def test_options_of_ones_own_agents_make_a_difference_by_any_name():
+    agents = {"a": {"use": "m:a", "options": {"t": 1, "retries": 5}, "max_parallel": 2}, "b": "m:b"}
+    assert changed(STUDY, agents=agents) == ["agents.a.options.retries: added: 5"]
+
+
 OTHER_CONDITIONS = "the design gives other conditions"
 TEMPERATURE = Factor("temperature", levels=[0.1, 0.9])
 

@@ -17,7 +17,7 @@ from fairtrial.study.hypotheses.comparisons import plan_comparisons
 from fairtrial.study.hypotheses.groups import Variable
 from fairtrial.study.hypotheses.planned_tests import apply_filters
 from fairtrial.study.ledger.amendments import StudyVersion, read_amendments
-from fairtrial.study.ledger.fingerprint import EXCLUDED_FIELDS
+from fairtrial.study.ledger.fingerprint import EXCLUDED_FIELDS, without_pace
 from fairtrial.study.ledger.first_results import (
     find_changed_scores,
     find_repeated_runs,
@@ -248,7 +248,7 @@ def _compare_making(old: Study, new: Study) -> Iterator[tuple[str, set[str] | No
 
 
 def _binding(binding: Any) -> dict[str, Any]:
-    data = dump_record(binding)
+    data = without_pace(dump_record(binding))
     return {key: data[key] for key in data if key not in EXCLUDED_FIELDS["agents"]}
 
 

@@ -33,6 +33,12 @@ EXCLUDED_FIELDS = {
     "problems": ("resources",),
 }
 """Parts of those fields that don't affect results."""
+ASKING_PLUGINS = ("chat", "http", "judge")
+PACE_OPTIONS = (
+    *("key_variable", "retries", "backoff_s", "longest_wait_s"),
+    *("most_at_once", "requests_per_minute", "tokens_per_minute"),
+)
+"""Options of these plug-ins that say how quickly and by which key an endpoint is asked."""
 CONDITIONS = "conditions"
 DATA = "data"
 """What identifies the rows of a dataset; only studies with one have it."""
@@ -57,10 +63,29 @@ def _without(data: Any, names: Sequence[str]) -> Any:
     if not names:
         return data
     if isinstance(data, list):
-        return [_without(item, names) for item in data]
+        return [_without_fields(item, names) for item in data]
     if all(isinstance(item, dict) for item in data.values()):
-        return {key: _without(item, names) for key, item in data.items()}
+        return {key: _without_fields(item, names) for key, item in data.items()}
+    return _without_fields(data, names)
+
+
+def _without_fields(data: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
     return {key: item for key, item in data.items() if key not in names}
+
+
+def without_pace(data: Any) -> Any:
+    """Return plain data without what says how quickly, and by which key, an endpoint is asked."""
+    if isinstance(data, list):
+        return [without_pace(item) for item in data]
+    if not isinstance(data, dict):
+        return data
+    plain = {key: without_pace(item) for key, item in data.items()}
+    if data.get("use") in ASKING_PLUGINS and isinstance(data.get("options"), dict):
+        options = _without_fields(plain["options"], PACE_OPTIONS)
+        if isinstance(options.get("judges"), list):
+            options["judges"] = _without(options["judges"], PACE_OPTIONS)
+        plain["options"] = options
+    return plain
 
 
 def digest_conditions(conditions: Sequence[Condition]) -> str:
@@ -74,8 +99,10 @@ def digest_conditions(conditions: Sequence[Condition]) -> str:
 def differences(old: Any, new: Any) -> list[str]:
     """Return what changed from one fingerprint to another, one line each.
 
-    For example ``factors[model].levels[small].value: 2 -> 3``.
+    For example ``factors[model].levels[small].value: 2 -> 3``. How quickly, and by which key, an
+    endpoint is asked is no difference.
     """
+    old, new = without_pace(old), without_pace(new)
     data = _data_difference(old, new)
     if data:
         old, new = ({key: one[key] for key in one if key != DATA} for one in (old, new))

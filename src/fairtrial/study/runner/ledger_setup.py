@@ -54,8 +54,9 @@ def store_plan(
     """Store the plan in the ledger; return the plan index for each execution index.
 
     Raises `LedgerError` for a ledger with results unless the study is to be resumed, and for one of
-    a different study unless the changes are accepted. Changes after results were known (of claims,
-    of replicates, and accepted ones) are recorded, and the first version of the claims is kept. A
+    a different study unless the changes are accepted. Broken runs have no result: while there are
+    no others, a study can be mended and run again. Changes after results were known (of claims, of
+    replicates, and accepted ones) are recorded, and the first version of the claims is kept. A
     study without results is locked, unless it is locked already.
 
     problem_fingerprints: what results depend on beyond the study file, by problem
@@ -74,7 +75,7 @@ def store_plan(
     has_plan = ledger.fact("print") is not None
     accepted: list[str] = []
     if has_plan and _has_any(ledger, "results"):
-        accepted = _refuse_changes(ledger, plan, settings, facts["print"] or "")
+        accepted = _refuse_changes(reader, plan, settings, facts["print"] or "")
     if has_plan:  # only now: a refused start must not change the ledger
         record_interrupted_attempts(ledger)
     now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -141,14 +142,19 @@ def _query_value(ledger: Ledger, query: str) -> Any:
 
 
 def _refuse_changes(
-    ledger: Ledger, plan: RunPlan, settings: RunSettings, fingerprint: str
+    reader: LedgerReader, plan: RunPlan, settings: RunSettings, fingerprint: str
 ) -> list[str]:
     """Raise `LedgerError` if this study can't be resumed; returns the accepted changes."""
-    folder = ledger.path.parent if ledger.path is not None else None
-    old, new = json.loads(ledger.fact("print")), json.loads(fingerprint)
+    folder = reader.path.parent if reader.path is not None else None
+    old, new = json.loads(reader.fact("print")), json.loads(fingerprint)
     if PROBLEM_FINGERPRINTS not in old:  # an old ledger
         new.pop(PROBLEM_FINGERPRINTS, None)
     changes = differences(old, new)
+    if old["study_id"] == new["study_id"] and not count_known_results(reader):
+        if changes or not settings.resume:
+            shown = f", with {'; '.join(_shorten(changes))}" if changes else ""
+            settings.notify(f"no run has a result yet, all broke: they are run again{shown}")
+        return []
     if changes and not (settings.resume and settings.accept_changes):
         raise LedgerError(
             f"{folder} holds results of a different study:\n  "
