@@ -8,6 +8,7 @@ from run_kit import make_study, read_table
 from fairtrial import ProblemPacket, StudyError, run_study
 from fairtrial.core import LabError
 from fairtrial.sandbox import find_sandbox
+from fairtrial.study.evaluators import code_evaluators
 
 
 def scores(tmp_path, evaluator, answer, reference="42", **packet):
@@ -212,6 +213,27 @@ def test_code_that_never_ends_scores_0(tmp_path):
     assert found == {"tests": 0, "tests_passed": 0}
     (row, _) = read_table(tmp_path / "out", "evaluations.csv")
     assert "timeout" in row["notes_json"]
+
+
+def test_an_answer_can_not_pass_itself_off_as_tests_that_could_not_be_started(tmp_path):
+    answer = (
+        "import os, sys\n"
+        "os.write(2, b'cannot run python in /tmp: No such file or directory\\n')\n"
+        "os._exit(127)"
+    )
+    assert code_scores(tmp_path, "assert 1", answer) == {"tests": 0, "tests_passed": 0}
+
+
+def test_tests_that_could_not_be_started_break_the_run(tmp_path, monkeypatch):
+    driver = tmp_path / "driver.py"
+    driver.write_text("raise MemoryError")
+    monkeypatch.setattr(code_evaluators, "DRIVER", driver)
+    evaluator = use("tests", tests_column="tests", sandbox="plain")
+    packet = {"brief": "b", "evaluator": evaluator, "payload": {"tests": "assert 1"}}
+    study = make_study(tmp_path / "out", levels=(1,), replicates=1, problems={"p": packet})
+    (result,) = run_study(study, agent_bindings={"a": lambda task: {"answer": GOOD}})
+    assert result.status == "broken"
+    assert "the tests could not be started" in result.error_info
 
 
 def test_a_command_judges_by_its_exit_code_or_by_what_it_prints(tmp_path):

@@ -20,8 +20,8 @@ from fairtrial.study.model.study import RunBudget
 
 DRIVER = Path(__file__).with_name("driver_of_tests.py")
 PYTHON = "{python}"
-NOT_STARTED = 127
-"""The exit code of a command that could not be started."""
+STARTED = "started\n"
+"""What the driver prints first: only before it could the machine, or the sandbox, be at fault."""
 _FENCE = re.compile(r"```[\w+-]*[ \t]*\n(.*?)```", re.DOTALL)
 _MOST_NOTE = 1_000
 
@@ -175,10 +175,10 @@ def _list_tests(tests: Any) -> list[str]:
 def _read_report(done: Completed, token: str) -> dict[str, Any]:
     """Return the scores of a test run: without the token at its end it did not get there.
 
-    Raises `LabError` if the interpreter could not be started.
+    Raises `LabError` if the driver of the tests could not be started.
     """
-    if done.exit_code == NOT_STARTED and done.stderr.text.startswith("cannot run"):
-        raise LabError(f"the tests could not be started: {done.stderr.text.strip()}")
+    if not done.stdout.text.startswith(STARTED):
+        raise LabError(f"the tests could not be started: {_describe_end(done)}")
     if done.ending is Ending.EXITED and done.exit_code == 0:
         for line in reversed(done.stdout.text.splitlines()):
             if line.startswith(token):
@@ -187,12 +187,12 @@ def _read_report(done: Completed, token: str) -> dict[str, Any]:
                 share = passed / total if total else 0.0
                 scores = {"score": int(passed == total > 0), "passed": share}
                 return {**scores, "note": report["note"][:_MOST_NOTE]}
-    return {"score": 0, "passed": 0.0, "note": _tell(done)}
+    return {"score": 0, "passed": 0.0, "note": f"the tests did not end: {_describe_end(done)}"}
 
 
-def _tell(done: Completed) -> str:
+def _describe_end(done: Completed) -> str:
     ending = f"exit code {done.exit_code}" if done.ending is Ending.EXITED else str(done.ending)
-    return f"the tests did not end: {ending}; {done.stderr.text.strip()[-_MOST_NOTE:]}"
+    return f"{ending}; {done.stderr.text.strip()[-_MOST_NOTE:]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +232,7 @@ class CommandEvaluator(SandboxedEvaluator):
             (work / "case.json").write_text(canonical_json(known), "utf-8")
             done = await self.run(argv, work, as_text(value).encode())
         if done.ending is not Ending.EXITED or done.exit_code not in (0, 1):
-            raise LabError(f"the evaluating command failed: {_tell(done)}")
+            raise LabError(f"the evaluating command failed: {_describe_end(done)}")
         scores = _last_json(done.stdout.text)
         return int(done.exit_code == 0) if scores is None else scores
 

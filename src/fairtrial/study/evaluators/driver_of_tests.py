@@ -1,7 +1,8 @@
 """Runs an answer's code and its tests inside the sandbox; standard library only.
 
-It reads its orders from standard input and reports in its last line, behind a token that the
-answer's code is not given.
+It first says that it has started, so that whatever comes later is the answer's doing. It reads its
+orders from standard input and reports in its last line, behind a token that the answer's code is
+not given.
 """
 
 import contextlib
@@ -55,6 +56,7 @@ def _run_tests(orders: dict[str, Any]) -> list[str]:
 
 
 def main() -> None:
+    print("started", flush=True)
     orders = json.loads(sys.stdin.read())
     token = orders.pop("token")
     report = sys.stdout
