@@ -68,6 +68,25 @@ def test_estimates_of_earlier_sessions_are_kept(tmp_path):
     assert (len(results), results.stopped) == (2, "budget")
 
 
+def test_the_first_run_is_alone_so_that_many_slots_do_not_break_the_ceiling(tmp_path):
+    study = make_study(tmp_path / "out", range(40), 1, budget={"max_cost_usd": 1.0})
+    results = run(study, Counted(usd=0.45, company=16), executor="threads", parallelism=16)
+    assert (results.stopped, results.reader.summary().cost_usd) == ("budget", 0.9)
+
+
+def test_runs_that_break_for_free_allow_more_at_once(tmp_path):
+    agent = Counted(usd=0.0, company=8)
+
+    def breaks(task):
+        agent(task)
+        raise Broken("no answer")
+
+    budget = {"max_cost_usd": 1.0, "retries": 0}
+    study = make_study(tmp_path / "out", range(40), 1, budget=budget)
+    run(study, breaks, executor="threads", parallelism=16, keep_going=True)
+    assert 1 < agent.most <= 8
+
+
 def test_few_runs_start_before_the_first_one_shows_what_they_cost(tmp_path):
     agent = Counted(usd=0.01, company=20)
     study = make_study(tmp_path / "out", range(40), 1, budget={"max_cost_usd": 100.0})
@@ -76,7 +95,7 @@ def test_few_runs_start_before_the_first_one_shows_what_they_cost(tmp_path):
     agent = Counted(usd=2.0, company=20)
     study = make_study(tmp_path / "dear", range(40), 1, budget={"max_cost_usd": 10.0})
     results = run(study, agent, executor="threads", parallelism=20)
-    assert results.reader.summary().cost_usd <= 16.0
+    assert results.reader.summary().cost_usd <= 10.0
 
 
 def test_a_stated_maximum_is_reserved_from_the_first_run_on(tmp_path):

@@ -20,7 +20,8 @@ from fairtrial.study.runner.payment_tracker import PaymentTracker
 COUNTED = (RunStatus.SUCCESS, RunStatus.FAILED)
 """What other runs cost says nothing of the next one."""
 MOST_UNKNOWN = 8
-"""How many runs of an agent may be under way before the first one shows what they cost."""
+"""How many runs of an agent may be under way while none has shown what they cost. The first run is
+alone; each attempt that ends and took nothing allows one more."""
 STRICT_RUNS = 3
 """Under a strict ceiling, runs of an agent without a stated maximum go one by one until then."""
 STRICT_FACTOR = 1.5
@@ -45,15 +46,21 @@ NOTHING = Amount()
 
 
 class AgentCosts:
-    """What the finished runs of one agent took."""
+    """What the finished runs of one agent took.
+
+    runs: how many there are
+    free: how many attempts took nothing, broken ones included
+    total, largest: what all of them took, and what one took at most
+    """
 
     def __init__(self) -> None:
-        self.runs = 0
+        self.runs = self.free = 0
         self.total = self.largest = NOTHING
 
     def add(self, expense: Amount) -> None:
         """Add a finished run."""
         self.runs += 1
+        self.free += expense == NOTHING
         self.total = self.total.plus(expense)
         self.largest = Amount(
             max(self.largest.cost_usd, expense.cost_usd), max(self.largest.tokens, expense.tokens)
@@ -133,8 +140,13 @@ class Purse:
             return
         expense = Amount(outcome.cost_usd, outcome.tokens)
         self.spent = self.spent.plus(expense)
-        if self.has_ceiling and outcome.status in COUNTED:
-            self._costs[spec.agent_spec_ref].add(expense)
+        if not self.has_ceiling:
+            return
+        costs = self._costs[spec.agent_spec_ref]
+        if outcome.status in COUNTED:
+            costs.add(expense)
+        else:
+            costs.free += expense == NOTHING
 
     def estimate(self, agent: str | None) -> Amount:
         """Return what is reserved for a run of an agent."""
@@ -183,7 +195,9 @@ class Purse:
             return float("inf")
         if self.budget.strict:
             return 1 if costs.runs < STRICT_RUNS else float("inf")
-        return float("inf") if costs.runs else MOST_UNKNOWN
+        if costs.total != NOTHING or costs.runs >= MOST_UNKNOWN:
+            return float("inf")
+        return min(1 + costs.free, MOST_UNKNOWN)
 
     def _reaches(self, total: Amount) -> bool:
         limits = self.budget.max_cost_usd, self.budget.max_tokens
