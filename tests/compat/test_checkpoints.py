@@ -9,8 +9,10 @@ import dataclasses
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 import fairtrial.compat as dre
 from fairtrial.core import LedgerError, StudyError
@@ -114,3 +116,25 @@ def test_a_torn_checkpoint_is_named(study: Study, earlier: Path) -> None:
     (earlier / f"artifacts/checkpoints/{FIRST}.json").write_text('{"run_id": ')
     with pytest.raises(StudyError, match=f"{FIRST}.json can't be read"):
         dre.import_checkpoints(study, earlier)
+
+
+def test_a_command_imports_results_and_another_does_the_rest(
+    tmp_path: Path, earlier: Path, run: Any
+) -> None:
+    (tmp_path / "tone_agents.py").write_text("def agent(task):\n    return {'answer': 1.0}\n")
+    data = yaml.safe_load((DATA / "study.yaml").read_text())
+    data["agents"] = {"SeededRandomBaselineAgent": "tone_agents:agent"}
+    data["problems"] = {PROBLEM: {"brief": "b", "evaluator": {"use": "numeric"}, "reference": 1}}
+    data["output_dir"] = "imported"
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump(data))
+    code, out, err = run("import-checkpoints", "study.yaml", "earlier")
+    assert (code, out) == (
+        0,
+        "2 results of 6 runs imported to imported\nnext:    fairtrial resume study.yaml\n",
+    ), err
+    code, _, err = run("import-checkpoints", "study.yaml", "earlier")
+    assert (code, "holds results" in err) == (3, True)
+    code, out, err = run("resume", "study.yaml")
+    assert (code, "6 of 6 runs done: 6 success" in out) == (0, True), err
+    code, _, err = run("import-checkpoints", "study.yaml", "nowhere")
+    assert (code, "there are no checkpoints in nowhere" in err) == (2, True)

@@ -50,6 +50,10 @@ SECTIONS = {
             "Score stored outputs with another evaluator.",
         ),
         "bundle": ("fairtrial.cli.bundle:command", "Pack a study's results, or verify a bundle."),
+        "import-checkpoints": (
+            "fairtrial.cli.import_checkpoints:command",
+            "Take over results of design-research-experiments.",
+        ),
     },
     "Code": {
         "optimize": (
