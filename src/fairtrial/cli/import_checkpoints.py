@@ -19,7 +19,7 @@ from fairtrial.cli.output import (
     warn,
 )
 from fairtrial.compat import import_checkpoints
-from fairtrial.study import build_design, files, plan_runs
+from fairtrial.study import files, open_results
 
 
 @click.command(
@@ -45,8 +45,9 @@ def command(study: Path, folder: Path, output: Path | None, as_json: bool) -> No
         warnings.simplefilter("always")
         results = import_checkpoints(target, folder)
     warn([str(warning.message) for warning in caught])
-    planned = sum(1 for _ in plan_runs(target, build_design(target)))
     place = shown_path(Path(target.output_dir or "."))
+    with open_results(Path(target.output_dir or ".")) as stored:
+        planned = stored.reader.summary().planned
     if as_json:
         facts = {"imported": len(results), "planned": planned, "output_dir": place}
         print_json({"ok": True, **facts})
