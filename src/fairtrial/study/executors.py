@@ -12,6 +12,7 @@ from fairtrial.study.model.runs import (
     FailureKind,
     Finished,
     Noted,
+    NotedTogether,
     Outcome,
     Report,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "FilesPacked",
     "Finished",
     "Noted",
+    "NotedTogether",
     "Outcome",
     "Report",
     "Send",

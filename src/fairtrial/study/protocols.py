@@ -170,8 +170,8 @@ class Executor(ABC):
         """Execute assignments from `feed` until it returns None, and yield reports about them.
 
         `feed` is called only when a slot is free. The end of each attempt is reported once, after
-        all its events. A journal entry (`Noted`) is durable when the caller asks for the next
-        report; the run waits for that. Yields None when there is nothing to report, at least every
-        50 ms if possible, so that the caller can do other work. Closing the iterator ends running
-        attempts at once, without reports.
+        all its events. A journal entry (`Noted`, or several as `NotedTogether`) is durable when the
+        caller asks for the next report; the run waits for that. Yields None when there is nothing
+        to report, at least every 50 ms if possible, so that the caller can do other work. Closing
+        the iterator ends running attempts at once, without reports.
         """

@@ -61,12 +61,15 @@ class DelayedFeed(ListFeed):
 
 def execute(
     executor: executors.Executor, feed: ListFeed, slots: int, work: executors.Work | None = None
-) -> Iterator[executors.Report | None]:
-    """Yield the reports of an executor; fails if it is stuck, or reports what isn't running."""
+) -> Iterator[executors.Emitted | executors.Noted | executors.Finished | None]:
+    """Yield the reports of an executor; fails if it is stuck, or reports what isn't running.
+
+    Journal entries that it reports together are yielded one by one.
+    """
     until = time.monotonic() + STUCK_AFTER_S
     reports = executor.execute(work or ScriptedWork(), feed, slots)
     try:
-        for report in reports:
+        for report in _one_by_one(reports):
             assert time.monotonic() < until, "the executor is stuck"
             if report is not None:
                 key = (report.execution_index, report.attempt)
@@ -77,6 +80,16 @@ def execute(
     finally:
         assert isinstance(reports, Generator), "the caller must be able to close it"
         reports.close()
+
+
+def _one_by_one(
+    reports: Iterator[executors.Report | None],
+) -> Iterator[executors.Emitted | executors.Noted | executors.Finished | None]:
+    for report in reports:
+        if isinstance(report, executors.NotedTogether):
+            yield from report.entries
+        else:
+            yield report
 
 
 def run_all(

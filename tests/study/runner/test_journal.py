@@ -19,9 +19,12 @@ from fairtrial.study.executors import unpack
 from fairtrial.study.ledger.journal_store import JournalStore, read_journal
 from fairtrial.study.ledger.packing import UnwritableError
 from fairtrial.study.ledger.writer import open_ledger
+from fairtrial.study.runner.executors import async_tasks, threads
 from fairtrial.study.runner.executors.frames import dump_durable
+from fairtrial.study.runner.executors.pending_entry import PendingEntry
 from fairtrial.study.runner.executors.worker_main import _JournalSender
 
+WAIT_S = 30.0
 EXECUTORS = ("serial", "threads", "processes")
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.text() | st.binary(max_size=9),
@@ -148,7 +151,7 @@ def test_each_run_has_its_own_journal(tmp_path):
     runs = [spec_of("run-1", 1), spec_of("run-1", 2), spec_of("run-2", 1)]
     for number in range(3):
         for spec in runs:
-            here.add(spec, 1, f"{spec.run_id} {spec.seed} {number}".encode())
+            here.add([(spec, 1, f"{spec.run_id} {spec.seed} {number}".encode())])
     ledger.close()
     ledger = open_ledger(tmp_path)
     for spec in runs:
@@ -160,7 +163,7 @@ def test_each_run_has_its_own_journal(tmp_path):
 
 def test_an_entry_is_on_disk_when_it_is_added(tmp_path):
     ledger = open_ledger(tmp_path)
-    JournalStore(ledger).add(spec_of(), 1, b"x")
+    JournalStore(ledger).add([(spec_of(), 1, b"x")])
     other = sqlite3.connect(tmp_path / "ledger.sqlite")
     assert read_journal(other, None, spec_of()) == (b"x",)
     other.close()
@@ -170,7 +173,7 @@ def test_an_entry_is_on_disk_when_it_is_added(tmp_path):
 def test_bytes_that_have_changed_are_noticed(tmp_path):
     ledger = open_ledger(tmp_path)
     here = JournalStore(ledger)
-    here.add(spec_of(), 1, b"x")
+    here.add([(spec_of(), 1, b"x")])
     ledger.connection.execute("UPDATE journal SET data = x'79'")
     with pytest.raises(LedgerError, match="damaged"):
         here.entries(spec_of())
@@ -188,7 +191,7 @@ def test_a_ledger_from_before_there_were_journals_gets_one(tmp_path):
         assert read_journal(results.reader.connection, results.reader.path, spec) == ()
     run(study, resume=True)
     ledger = open_ledger(tmp_path)
-    JournalStore(ledger).add(spec_of(), 1, b"x")
+    JournalStore(ledger).add([(spec_of(), 1, b"x")])
     ledger.close()
 
 
@@ -299,7 +302,7 @@ def test_a_thread_past_its_time_is_refused_not_left_waiting(tmp_path):
 
 
 def test_a_ledger_in_trouble_is_not_the_agents_failure(tmp_path, monkeypatch):
-    def fail(self, spec, attempt, data):
+    def fail(self, entries):
         raise LedgerError("no room")
 
     monkeypatch.setattr(JournalStore, "add", fail)
@@ -318,9 +321,9 @@ def test_a_ledger_in_trouble_is_not_the_agents_failure(tmp_path, monkeypatch):
 def test_an_interrupt_while_an_entry_is_written_leaves_it_whole(tmp_path, monkeypatch):
     add = JournalStore.add
 
-    def interrupted(self, spec, attempt, data):
+    def interrupted(self, entries):
         os.kill(os.getpid(), signal.SIGINT)
-        add(self, spec, attempt, data)
+        add(self, entries)
 
     def agent(task):
         if not task.journal.entries():
@@ -334,3 +337,52 @@ def test_an_interrupt_while_an_entry_is_written_leaves_it_whole(tmp_path, monkey
             run(study, agent, executor="serial", problem={"evaluator": None})
     results = run(study, agent, executor="serial", resume=True, problem={"evaluator": None})
     assert [result.outputs for result in results] == [{"x": [{"n": 1}]}]
+
+
+@pytest.mark.parametrize("executor", [threads, async_tasks])
+def test_entries_that_wait_at_the_same_moment_are_written_together(tmp_path, executor, monkeypatch):
+    at_once, all_wait, written = 8, threading.Semaphore(0), []
+
+    class Answer(threading.Event):
+        def wait(self, timeout=None):
+            all_wait.release()
+            return super().wait(timeout)
+
+    class Entry(PendingEntry):
+        def __init__(self, data):
+            super().__init__(data, is_answered=Answer())
+
+    add = JournalStore.add
+
+    def count(self, entries):
+        if not written:  # while the first ones are written, all others come
+            for _ in range(at_once):
+                assert all_wait.acquire(timeout=WAIT_S)
+        entries = list(entries)
+        written.append(len(entries))
+        add(self, entries)
+
+    def agent(task):
+        task.journal.append("note", {"x": task.factors["x"]})
+        return {"x": len(task.journal.entries())}
+
+    monkeypatch.setattr(executor, "PendingEntry", Entry)
+    monkeypatch.setattr(JournalStore, "add", count)
+    study = make_study(tmp_path, levels=range(at_once), replicates=1)
+    name = {threads: "threads", async_tasks: "async"}[executor]
+    results = run(study, agent, executor=name, parallelism=at_once)
+    assert [result.outputs for result in results] == [{"x": 1}] * at_once
+    assert (len(written) <= 2, sum(written)) == (True, at_once)
+    with open_results(tmp_path) as stored:
+        place = stored.reader.connection, stored.reader.path
+        assert [len(read_journal(*place, result.run_spec)) for result in stored] == [1] * at_once
+
+
+def test_entries_written_together_are_one_transaction(tmp_path):
+    ledger, statements = open_ledger(tmp_path), []
+    ledger.connection.set_trace_callback(statements.append)
+    JournalStore(ledger).add([(spec_of(), 1, b"x"), (spec_of(), 1, b"y"), (spec_of("b"), 1, b"z")])
+    ledger.connection.set_trace_callback(None)
+    assert statements.count("COMMIT") == 1
+    assert JournalStore(ledger).entries(spec_of()) == (b"x", b"y")
+    ledger.close()

@@ -85,9 +85,9 @@ class Striker:
             if kind == ENTRY:
                 self.strike("sent", number)
 
-        def note_add(journals, spec, attempt, data):
+        def note_add(journals, entries):
             self.strike("before it is written", counts["added"])
-            add(journals, spec, attempt, data)
+            add(journals, entries)
             self.strike("committed", counts["added"])
             counts["added"] += 1
 

@@ -6,7 +6,6 @@ import signal
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 
 import pytest
 from ledger_kit import add, begin, finished
@@ -199,7 +198,8 @@ def test_a_study_that_spent_nothing_says_so(tmp_path, run):
 def test_an_attempt_that_ends_while_sums_are_read_counts_once(tmp_path, monkeypatch):
     ledger, plan, order = begin(tmp_path)
     spec = plan.spec(order[0])
-    Journal((), partial(JournalStore(ledger).add, spec, 1)).append("reply", {}, **EACH)
+    store = JournalStore(ledger)
+    Journal((), lambda data: store.add([(spec, 1, data)])).append("reply", {}, **EACH)
     read = reading.unreported_payments
 
     def read_late(*given):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 from pathlib import Path
 from zlib import crc32
 
@@ -35,18 +36,24 @@ class JournalStore:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
 
-    def add(self, spec: RunSpec, attempt: int, data: bytes) -> None:
-        """Append a packed entry to a run's journal; it is on disk when this returns."""
-        row = {
-            "run_id": spec.run_id,
-            "seed": spec.seed,
-            "attempt": attempt,
-            "data": data,
-            "crc": crc32(data),
-        }
+    def add(self, entries: Iterable[tuple[RunSpec, int, bytes]]) -> None:
+        """Append packed entries to the journals of runs; all are on disk when this returns.
+
+        entries: the run, the attempt and the packed entry of each
+        """
+        rows = [
+            {
+                "run_id": spec.run_id,
+                "seed": spec.seed,
+                "attempt": attempt,
+                "data": data,
+                "crc": crc32(data),
+            }
+            for spec, attempt, data in entries
+        ]
         self._ledger.has_journals = True
         with self._ledger.writing() as connection:
-            connection.execute(_ADD, row)
+            connection.executemany(_ADD, rows)
 
     def entries(self, spec: RunSpec) -> tuple[bytes, ...]:
         """Return the packed entries of a run's journal, in order."""

@@ -184,6 +184,12 @@ class Noted(NamedTuple):
     data: bytes
 
 
+class NotedTogether(NamedTuple):
+    """Entries of several runs that wait at the same moment: one write makes all of them durable."""
+
+    entries: tuple[Noted, ...]
+
+
 class Finished(NamedTuple):
     """The end of an attempt, with what it printed; of long output the beginning and the end."""
 
@@ -194,7 +200,7 @@ class Finished(NamedTuple):
     stderr: bytes = b""
 
 
-Report = Emitted | Noted | Finished
+Report = Emitted | Noted | NotedTogether | Finished
 
 
 @dataclass(frozen=True, slots=True)

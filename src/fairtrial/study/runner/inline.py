@@ -34,7 +34,7 @@ class InlineWork(Work):
             if is_interruptible:
                 interrupts.raise_at_once = False
             try:
-                self._payments.add(assignment.spec, assignment.attempt, data)
+                self._payments.add((assignment.spec, assignment.attempt, data))
             except LedgerError as error:  # not the agent's fault; the loop will raise it
                 raise LabError(f"the journal can't be written: {error}") from error
             finally:

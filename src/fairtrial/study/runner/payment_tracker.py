@@ -41,10 +41,16 @@ class PaymentTracker:
         """Return the total costs of an agent's attempts that have not ended."""
         return self._by_agent.get(agent, NO_EXPENSE)
 
-    def add(self, spec: RunSpec, attempt: int, data: bytes) -> None:
-        """Append a packed entry to a run's journal; it is on disk when this returns."""
-        self._journals.add(spec, attempt, data)
-        paid = total_paid([data])
+    def add(self, *entries: tuple[RunSpec, int, bytes]) -> None:
+        """Append packed entries to the journals of runs; all are on disk when this returns.
+
+        entries: the run, the attempt and the packed entry of each
+        """
+        self._journals.add(entries)
+        for spec, _, data in entries:
+            self._count(spec, total_paid([data]))
+
+    def _count(self, spec: RunSpec, paid: Expense) -> None:
         if any(paid):
             run = spec.run_id, spec.seed
             self._under_way[run] = self._under_way.get(run, NO_EXPENSE).plus(paid)

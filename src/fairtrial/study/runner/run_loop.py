@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Literal
@@ -20,6 +20,7 @@ from fairtrial.study.model.runs import (
     FailureKind,
     Finished,
     Noted,
+    NotedTogether,
     Outcome,
     Report,
     RunStatus,
@@ -144,10 +145,8 @@ class RunLoop:
                     self._finish(report)
                     if is_inline and report.outcome.latency_s >= SLOW_S:
                         self._commit_and_count()
-                elif isinstance(report, Noted):
-                    spec = self.feed.in_flight[report.execution_index][0].spec
-                    self.payments.add(spec, report.attempt, report.data)
-                    self._check_budget()
+                elif isinstance(report, (Noted, NotedTogether)):
+                    self._store_entries((report,) if isinstance(report, Noted) else report.entries)
                 elif report is not None:
                     self.ledger.add_event(report)
                 self._poll(interrupts)
@@ -161,6 +160,14 @@ class RunLoop:
             close = getattr(reports, "close", None)
             if close is not None:
                 close()
+
+    def _store_entries(self, entries: Iterable[Noted]) -> None:
+        """Make entries of journals durable: the runs wait for that."""
+        specs = self.feed.in_flight
+        self.payments.add(
+            *((specs[index][0].spec, attempt, data) for index, attempt, data in entries)
+        )
+        self._check_budget()
 
     def _make_due_looks(self) -> None:
         """Make the planned looks whose runs are all done; the runs after them may start then."""

@@ -6,7 +6,7 @@ import asyncio
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +18,6 @@ from fairtrial.study.model.runs import (
     Emitted,
     FailureKind,
     Finished,
-    Noted,
     Outcome,
     Report,
 )
@@ -27,7 +26,7 @@ from fairtrial.study.runner.executors.assignment_source import AssignmentSource
 from fairtrial.study.runner.executors.dispatcher import Dispatcher
 from fairtrial.study.runner.executors.event_limit import LimitedEmitter
 from fairtrial.study.runner.executors.output_capture import OutputCapture, ThreadCapture
-from fairtrial.study.runner.executors.pending_entry import PendingEntry
+from fairtrial.study.runner.executors.pending_entry import PendingEntry, note_together
 
 LONGEST_SILENCE_S = 0.05
 MOST_THREADS = 256
@@ -256,23 +255,31 @@ class _TaskPool(Dispatcher):
     def _reports(self) -> Iterator[Report]:
         """Yield the reports since the last call; wait briefly if there are none."""
         now = time.monotonic()
-        for attempt, content in self._receive(now):
-            if attempt not in self._busy:  # it exceeded its time limit and was reported
-                if isinstance(content, PendingEntry):
-                    content.answer(is_durable=False)
-                continue
+        messages = self._receive(now)
+        yield from self._note(messages)
+        for attempt, content in messages:
+            if isinstance(content, PendingEntry) or attempt not in self._busy:
+                continue  # an attempt that exceeded its time limit was reported
             if isinstance(content, BaseException):
                 raise content
             key = attempt.assignment.execution_index, attempt.assignment.attempt
             if isinstance(content, bytes):
                 yield Emitted(*key, content)
-            elif isinstance(content, PendingEntry):
-                yield Noted(*key, content.data)
-                # The caller stores the entry before it asks for the next report.
-                content.answer(is_durable=True)
             else:
                 yield self._finish(attempt, content)
         yield from self._expire(now)
+
+    def _note(self, messages: Sequence[_Message]) -> Iterator[Report]:
+        """Report the journal entries that wait, before anything else."""
+        waiting = []
+        for attempt, content in messages:
+            if not isinstance(content, PendingEntry):
+                continue
+            if attempt in self._busy:
+                waiting.append((attempt.assignment, content))
+            else:  # it exceeded its time limit
+                content.answer(is_durable=False)
+        yield from note_together(waiting)
 
     def _receive(self, now: float) -> list[_Message]:
         wait_s = LONGEST_SILENCE_S

@@ -1,9 +1,12 @@
-"""A journal entry that a run in this process waits for."""
+"""Journal entries that runs in this process wait for."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+
+from fairtrial.study.model.runs import Assignment, Noted, NotedTogether
 
 
 @dataclass(eq=False, slots=True)
@@ -24,3 +27,20 @@ class PendingEntry:
         if not self.is_answered.is_set():
             self.is_durable = is_durable
             self.is_answered.set()
+
+
+def note_together(waiting: Sequence[tuple[Assignment, PendingEntry]]) -> Iterator[NotedTogether]:
+    """Report the entries that wait, all at once, and let their runs continue after that.
+
+    waiting: the entries, each with the assignment whose run waits for it
+    """
+    if not waiting:
+        return
+    yield NotedTogether(
+        tuple(
+            Noted(assignment.execution_index, assignment.attempt, entry.data)
+            for assignment, entry in waiting
+        )
+    )
+    for _, entry in waiting:  # the caller has stored them before it asks for the next report
+        entry.answer(is_durable=True)

@@ -24,6 +24,7 @@ from fairtrial.study.model.runs import (
     FailureKind,
     Finished,
     Noted,
+    NotedTogether,
     Outcome,
     Report,
     RunStatus,
@@ -185,6 +186,7 @@ class RayWorker:
         for report in self._reports:
             if self._stopping.is_set():
                 break
+            assert not isinstance(report, NotedTogether), "one worker has one entry at a time"
             if report is not None:
                 replies.append(self._make_reply(report))
             if isinstance(report, (Noted, Finished)) or (report is None and replies):
@@ -209,7 +211,7 @@ class RayWorker:
             request.execution_index, request.attempt, nothing, nothing, request.timeout_s
         )
 
-    def _make_reply(self, report: Report) -> Reply:
+    def _make_reply(self, report: Emitted | Noted | Finished) -> Reply:
         if isinstance(report, Emitted):
             return EVENT, report.data
         if isinstance(report, Noted):

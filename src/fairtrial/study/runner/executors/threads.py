@@ -6,7 +6,7 @@ import math
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from fairtrial.core import LabError
@@ -16,7 +16,6 @@ from fairtrial.study.model.runs import (
     Emitted,
     FailureKind,
     Finished,
-    Noted,
     Outcome,
     Report,
 )
@@ -25,7 +24,7 @@ from fairtrial.study.runner.executors.assignment_source import AssignmentSource
 from fairtrial.study.runner.executors.dispatcher import Dispatcher
 from fairtrial.study.runner.executors.event_limit import LimitedEmitter
 from fairtrial.study.runner.executors.output_capture import OutputCapture, ThreadCapture
-from fairtrial.study.runner.executors.pending_entry import PendingEntry
+from fairtrial.study.runner.executors.pending_entry import PendingEntry, note_together
 
 LONGEST_SILENCE_S = 0.05
 
@@ -198,26 +197,34 @@ class _ThreadPool(Dispatcher):
     def _reports(self) -> Iterator[Report]:
         """Yield the reports since the last call; wait briefly if there are none."""
         now = time.monotonic()
-        for thread, attempt, content in self._receive(now):
-            if thread.current is not attempt:  # it exceeded its time limit and was reported
-                if isinstance(content, PendingEntry):
-                    content.answer(is_durable=False)
-                continue
+        messages = self._receive(now)
+        yield from self._note(messages)
+        for thread, attempt, content in messages:
+            if isinstance(content, PendingEntry) or thread.current is not attempt:
+                continue  # an attempt that exceeded its time limit was reported
             if isinstance(content, BaseException):
                 raise content
             key = attempt.assignment.execution_index, attempt.assignment.attempt
             if isinstance(content, bytes):
                 yield Emitted(*key, content)
-            elif isinstance(content, PendingEntry):
-                yield Noted(*key, content.data)
-                # The caller stores the entry before it asks for the next report.
-                content.answer(is_durable=True)
             else:
                 self._idle.append(thread)
                 yield self._finish(thread, content)
         # Last, so that runs that ended by `now` are reported even if handling reports took long.
         if now >= self._next_deadline:
             yield from self._expire(now)
+
+    def _note(self, messages: Sequence[_Message]) -> Iterator[Report]:
+        """Report the journal entries that wait, before anything else."""
+        waiting = []
+        for thread, attempt, content in messages:
+            if not isinstance(content, PendingEntry):
+                continue
+            if thread.current is attempt:
+                waiting.append((attempt.assignment, content))
+            else:  # it exceeded its time limit
+                content.answer(is_durable=False)
+        yield from note_together(waiting)
 
     def _receive(self, now: float) -> list[_Message]:
         wait_s = min(LONGEST_SILENCE_S, max(0.0, self._next_deadline - now))
