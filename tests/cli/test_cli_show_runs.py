@@ -8,9 +8,17 @@ import threading
 import pytest
 import run_kit
 
-from fairtrial import Factor, OutcomeSpec, RunBudget, Study, run_study
+from fairtrial import AgentBinding, Factor, Level, OutcomeSpec, RunBudget, Study, run_study
 from fairtrial.study import agents
 
+SOLVER = """
+class Solver:
+    def __init__(self, model):
+        self.model = model
+
+    def __call__(self, task):
+        return {"answer": self.model}
+"""
 QUESTION = "How many legs has a spider, and why does it need so many of them?"
 
 
@@ -100,7 +108,10 @@ def test_runs_are_selected_by_expressions_and_sorted(run, folder):
         (["--follow"], "--follow needs the id of a run"),
         (["--diff", "run-nowhere", "style == 'terse'"], "no run 'run-nowhere'"),
         (["--diff", "style == 'x'", "style == 'terse'"], "no run that is done meets"),
-        (["--diff", "nonsense", "style == 'terse'"], "is no run, and no expression"),
+        (
+            ["--diff", "nonsense", "style == 'terse'"],
+            "is no run, no level of a factor, and no expression",
+        ),
         (["--diff", "style == 'terse'", "style == 'polite'", "--limit", "3"], "leave one out"),
     ],
 )
@@ -116,6 +127,61 @@ def test_the_list_fits_a_narrow_terminal(run, folder, monkeypatch):
     code, out, _ = run("show", folder)
     assert code == 0
     assert max(map(len, out.splitlines())) <= 80
+
+
+@pytest.fixture
+def asked(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    study = Study(
+        "asked",
+        "Asked",
+        factors=(
+            Factor("prompt style", levels=(Level("plain words", "Be brief."), Level("long", "2"))),
+            Factor("agents.solver.options.model", levels=("small", "large")),
+            Factor("size", levels=("small", "2")),
+        ),
+        agents={"solver": AgentBinding("diff_agents:Solver", {"model": "small"})},
+        run_budget=RunBudget(replicates=1),
+        output_dir=tmp_path / "out",
+    )
+    (tmp_path / "diff_agents.py").write_text(SOLVER)
+    monkeypatch.syspath_prepend(tmp_path)
+    run_study(study, show_progress=False)
+    return tmp_path / "out"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "differs"),
+    [
+        ("plain words", "long", {"prompt style": ["Be brief.", "2"]}),
+        ("prompt style = plain words", "prompt style=2", {"prompt style": ["Be brief.", "2"]}),
+        ("model=small", "large", {"agents.solver.options.model": ["small", "large"]}),
+        (
+            "model=small, long",
+            "model=large, long",
+            {"agents.solver.options.model": ["small", "large"]},
+        ),
+        (
+            "model == 'small'",
+            "model == 'large'",
+            {"agents.solver.options.model": ["small", "large"]},
+        ),
+    ],
+)
+def test_levels_are_compared_as_the_study_names_them(run, asked, first, second, differs):
+    code, out, err = run("show", asked, "--json", "--diff", first, second)
+    assert code == 0, err
+    document = json.loads(out)
+    assert {name: document["differs"].get(name) for name in differs} == differs
+    if "long" in first:
+        assert document["a"]["factors"]["prompt style"] == "2"
+
+
+def test_a_level_of_several_factors_needs_its_factor(run, asked):
+    code, _, err = run("show", asked, "--diff", "small", "large")
+    assert code == 2
+    assert "several factors have a level 'small'" in err
+    assert "agents.solver.options.model=small" in err
 
 
 @pytest.mark.parametrize("columns", [80, 120])

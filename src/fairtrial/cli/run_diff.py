@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,8 @@ Part = tuple[str, str]
 def show_diff(folder: Path, first: str, second: str, *, as_json: bool) -> None:
     """Print two runs side by side: what differs between them, and what was said.
 
-    first, second: ids of runs, or expressions; of expressions the first two runs on the same
-        problem whose conditions differ least
+    first, second: ids of runs, levels (`small`, `model=small, style=terse`), or expressions; of
+        levels and expressions the first two runs on the same problem whose conditions differ least
     """
     with open_results(folder) as results:
         listed = tables.list_runs(results)
@@ -92,15 +93,62 @@ def _select(
     if text.startswith("run-"):
         hint = "`fairtrial show DIR` lists those that are done"
         raise StudyError(Mistake(("--diff",), f"there is no run '{text}' that is done", hint))
+    with_levels = _find_with_levels(results, by_id.values(), text)
+    if with_levels:
+        return with_levels
     try:
         selected = tables.list_runs(results, where=text)
     except StudyError as error:
-        message = f"'{text}' is no run, and no expression over runs: {error.mistakes[0].message}"
+        message = (
+            f"'{text}' is no run, no level of a factor, and no expression over runs: "
+            f"{error.mistakes[0].message}"
+        )
         raise StudyError(Mistake(("--diff",), message, error.mistakes[0].hint)) from None
     if not selected:
         hint = "factors are compared by the values of their levels, not by the levels' names"
         raise StudyError(Mistake(("--diff",), f"no run that is done meets '{text}'", hint))
     return [by_id[run.run_id] for run in selected]
+
+
+def _find_with_levels(
+    results: Results, listed: Iterable[tables.ListedRun], text: str
+) -> list[tables.ListedRun]:
+    """Return the runs at the levels that a text names; none if it names something else."""
+    listed = list(listed)
+    wanted: dict[str, Any] = {}
+    for part in [text] if _find_levels(results, listed, text) else text.split(","):
+        found = _find_levels(results, listed, part)
+        if len(found) > 1:
+            names = ", ".join(f"'{name}={part.strip()}'" for name in found)
+            message = f"several factors have a level '{part.strip()}'"
+            raise StudyError(Mistake(("--diff",), message, f"say which: {names}"))
+        if not found:
+            return []
+        wanted |= found
+    return [
+        run
+        for run in listed
+        if all(name in run.scope() and run.scope()[name] == value for name, value in wanted.items())
+    ]
+
+
+def _find_levels(results: Results, listed: Sequence[tables.ListedRun], text: str) -> dict[str, Any]:
+    """Return the factors, and agents, that have a level of this name: `small`, `model=small`."""
+    levels = [
+        (factor.name, str(name), level.value)
+        for factor in results.study.factors
+        for level in factor.levels
+        for name in (level.name, level.value)
+    ]
+    levels += [("agent_id", str(run.facts["agent_id"]), run.facts["agent_id"]) for run in listed]
+    written = {text.strip(), re.sub(r"\s*=\s*", "=", text.strip(), count=1)}
+    found: dict[str, Any] = {}
+    for factor, name, value in levels:
+        names = [factor, factor.rpartition(".")[2], *(["agent"] if factor == "agent_id" else [])]
+        spellings = {name, *(f"{shown}={name}" for shown in names)}
+        if written & spellings:
+            found.setdefault(factor, value)
+    return found
 
 
 def _read(results: Results, run_ids: Sequence[str]) -> Iterator[RunResult]:

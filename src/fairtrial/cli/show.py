@@ -56,7 +56,7 @@ LONGEST_EVENT, LONGEST_TEXT = 100, 300
     "--diff",
     nargs=2,
     metavar="A B",
-    help="Show two runs side by side; A and B are ids of runs, or expressions.",
+    help="Show two runs side by side; A and B are ids of runs, levels of factors, or expressions.",
 )
 @json_option
 def command(

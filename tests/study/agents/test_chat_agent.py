@@ -74,6 +74,25 @@ def test_a_placeholder_that_stands_for_nothing_is_reported_before_anything_is_as
     assert not server.seen
 
 
+def test_names_of_factors_and_columns_may_have_spaces(tmp_path):
+    problems = {"p": {"brief": "b", "payload": {"Größe": 3, "Full question": "2 + 2?"}}}
+    factors = [{"name": "prompt style", "levels": ["terse"]}]
+    prompt = "{Full question} {prompt style} {Größe} {{prompt style}} {of any kind} {x: y}"
+    with serving(otherwise=says("4")) as server:
+        run_study(
+            write_study(
+                tmp_path, server.base_url, {"prompt": prompt}, problems=problems, factors=factors
+            )
+        )
+        wrong = {"prompt": "{prompt stile}"}
+        study = write_study(tmp_path, server.base_url, wrong, problems=problems, factors=factors)
+        with pytest.raises(StudyError, match="did you mean 'prompt style'"):
+            run_study(study)
+    (seen,) = server.seen
+    sent = seen.body["messages"][-1]["content"]
+    assert sent == "2 + 2? terse 3 {prompt style} {of any kind} {x: y}"
+
+
 def test_tools_are_called_until_the_model_answers(tmp_path):
     (tmp_path / "chat_tools.py").write_text(TOOLS, "utf-8")
     function = {"name": "add", "arguments": '{"a": 2, "b": 2}'}

@@ -1,13 +1,14 @@
 """Texts with placeholders for a run's problem and factors: `{brief}`, `{question}`, `{style}`.
 
 A placeholder is a name in braces: `brief`, `problem_id`, `family`, a key of the problem's payload,
-or a factor. `{payload.unit}` and `{factors.style}` say which of them is meant, and reach into
-nested mappings. A name in double braces stays as it is, in single ones; so does anything in braces
-that is no name, such as JSON.
+or a factor; it may have spaces. `{payload.unit}` and `{factors.style}` say which of them is meant,
+and reach into nested mappings. A name in double braces stays as it is, in single ones; so does
+anything in braces that can be no name, such as JSON.
 """
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 from collections.abc import Mapping
@@ -15,7 +16,8 @@ from typing import Any
 
 from fairtrial.core import Mistake, StudyError, did_you_mean
 
-_PLACEHOLDER = re.compile(r"\{\{([A-Za-z_][\w.-]*)\}\}|\{([A-Za-z_][\w.-]*)\}")
+_PLACEHOLDER = re.compile(r"\{\{([^{}\n]+)\}\}|\{([^{}\n]+)\}")
+_WORD = re.compile(r"[^\W\d][\w.-]*")
 
 
 def template_values(problem: Any, factors: Mapping[str, Any]) -> dict[str, Any]:
@@ -46,7 +48,7 @@ def fill(template: Any, values: Mapping[str, Any], *, keeps_types: bool = False)
     """
     if isinstance(template, str):
         only = _PLACEHOLDER.fullmatch(template) if keeps_types else None
-        if only is not None and only[2] is not None:
+        if only is not None and _is_name(only[2], values):
             return _find(only[2], values)
         return _PLACEHOLDER.sub(lambda match: _replace(match, values), template)
     if isinstance(template, Mapping):
@@ -59,10 +61,22 @@ def fill(template: Any, values: Mapping[str, Any], *, keeps_types: bool = False)
 
 
 def _replace(match: re.Match[str], values: Mapping[str, Any]) -> str:
+    if not _is_name(match[1] or match[2], values):
+        return match[0]
     if match[1] is not None:
         return f"{{{match[1]}}}"
     value = _find(match[2], values)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _is_name(text: str | None, values: Mapping[str, Any]) -> bool:
+    """Return whether a text in braces is a name: a word, or several that are, or resemble, one."""
+    if text is None:
+        return False
+    if text in values or _WORD.fullmatch(text):
+        return True
+    spaced = [key for key in values if isinstance(key, str) and " " in key]
+    return bool(difflib.get_close_matches(text, spaced, 1, 0.8))
 
 
 def _find(name: str, values: Mapping[str, Any]) -> Any:
@@ -74,4 +88,5 @@ def _find(name: str, values: Mapping[str, Any]) -> Any:
         return _find(rest, inner)
     known = sorted(key for key in values if isinstance(key, str))
     message = f"the placeholder {{{name}}} stands for nothing in this run"
-    raise StudyError(Mistake((), message, did_you_mean(name, known)))
+    hint = f"{did_you_mean(name, known)}; write {{{{{name}}}}} for the braces themselves"
+    raise StudyError(Mistake((), message, hint))

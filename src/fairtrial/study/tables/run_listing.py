@@ -41,10 +41,17 @@ class ListedRun:
     def scope(self) -> dict[str, Any]:
         """Return what names stand for in expressions: of equal names the first of these counts.
 
-        Facts, factors, metrics, outputs; `factors.x`, `metrics.x` and `outputs.x` say which.
+        Facts, factors, metrics, outputs; `factors.x`, `metrics.x` and `outputs.x` say which. A
+        factor `agents.a.options.model` is `model`, too, unless another factor is.
         """
         named = {"factors": self.factors, "metrics": self.metrics, "outputs": self.outputs}
-        return {**self.outputs, **self.metrics, **self.factors, **self.facts, **named}
+        last = [name.rpartition(".")[2] for name in self.factors]
+        short = {
+            key: value
+            for key, value in zip(last, self.factors.values(), strict=True)
+            if last.count(key) == 1
+        }
+        return {**self.outputs, **self.metrics, **short, **self.factors, **self.facts, **named}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the run as plain data."""
