@@ -48,7 +48,7 @@ def test_drafted_studies_ask_the_model_several_times_at_once(run, tmp_path):
     run("init", "--from", "tasks.csv")
     code, out, _ = run("run", "study.yaml", "--dry-run")
     assert code == 0
-    assert "8 at once" in out
+    assert "(async, 8 at once)" in out
 
 
 def test_a_wrong_address_is_mended_in_the_study_file_and_run_again(run, tmp_path):

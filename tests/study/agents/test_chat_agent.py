@@ -8,11 +8,15 @@ from llm_kit import fails, says, serving
 
 from fairtrial import StudyError, load_study, run_study
 from fairtrial.study.agents import read_transcript
+from fairtrial.study.runner import RunSettings, prepare
 
 TOOLS = """
 def add(a: int, b: int) -> int:
     "Add two numbers."
     return a + b
+
+def judge(answer):
+    return len(answer)
 """
 
 
@@ -72,6 +76,30 @@ def test_a_placeholder_that_stands_for_nothing_is_reported_before_anything_is_as
         with pytest.raises(StudyError, match="did you mean 'question'"):
             run_study(study)
     assert not server.seen
+
+
+@pytest.mark.parametrize(
+    ("changes", "executor"),
+    [
+        ({}, "async"),
+        ({"options": {"tools": ["chat_tools:add"]}}, "processes"),
+        ({"timeout_s": 60.0}, "processes"),
+        ({"evaluator": "chat_tools:judge"}, "processes"),
+        ({"evaluator": "exact", "reference": "4"}, "async"),
+    ],
+)
+def test_runs_that_only_ask_a_model_share_one_process_and_its_rate_limits(
+    tmp_path, changes, executor
+):
+    (tmp_path / "chat_tools.py").write_text(TOOLS, "utf-8")
+    changes = dict(changes)
+    options = changes.pop("options", {})
+    budget = {"parallelism": 4, "timeout_s": changes.pop("timeout_s", None)}
+    problems = {"sum": {"brief": "b", **changes}}
+    study = write_study(
+        tmp_path, "http://127.0.0.1:1/v1", options, run_budget=budget, problems=problems
+    )
+    assert prepare(study, RunSettings()).executor.name == executor
 
 
 def test_names_of_factors_and_columns_may_have_spaces(tmp_path):

@@ -14,6 +14,7 @@ from fairtrial.study.design.runs import MAX_RUNS, refuse_collisions
 from fairtrial.study.files.reading import StudySource, as_study
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.large_counts import format_large_count
+from fairtrial.study.model.problems import named_code
 from fairtrial.study.model.study import Study
 from fairtrial.study.protocols import Executor
 from fairtrial.study.runner.bindings import Bindings, bind
@@ -34,6 +35,8 @@ from fairtrial.study.runner.run_settings import RunSettings
 from fairtrial.study.validation import concerns_plan, find_study_mistakes
 
 RETRY_CHOICES = ("broken", "failed")
+ENDPOINT_AGENTS = ("chat", "http")
+"""The agents whose runs only wait for an endpoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +228,8 @@ def choose_executor(
     if chosen is None:
         # Only a worker process can be stopped when it exceeds its time limit.
         is_serial = slots == 1 and study.run_budget.timeout_s is None
-        chosen = "serial" if is_serial else "processes"
+        several = "async" if _only_asks(study, settings) else "processes"
+        chosen = "serial" if is_serial else several
     elif study.run_budget.timeout_s is not None and _name_of(chosen) == "serial":
         chosen, slots = "processes", 1
     if not isinstance(chosen, (str, Executor)):
@@ -237,6 +241,25 @@ def choose_executor(
     if executor is None or chosen == "serial":
         return executor, 1
     return executor, _default_slots(executor, study, settings) or slots
+
+
+def _only_asks(study: Study, settings: RunSettings) -> bool:
+    """Return whether runs only ask endpoints, and none executes code of the user.
+
+    Such runs share one process, and with it the rate limits of the endpoints.
+    """
+    bound = (settings.agent_bindings, settings.problem_registry, settings.condition_runner)
+    if any(bound) or study.condition_runner or study.run_budget.timeout_s is not None:
+        return False
+    agents = study.agents
+    if not agents or not set(study.agent_specs) <= agents.keys():
+        return False
+    if any(
+        agent.use not in ENDPOINT_AGENTS or agent.options.get("tools") for agent in agents.values()
+    ):
+        return False
+    is_code = study.dataset is None and any(item.use for item in study.problems.values())
+    return not is_code and not named_code(study.problems)
 
 
 def _name_of(executor: str | Executor) -> str:
