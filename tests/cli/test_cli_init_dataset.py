@@ -73,6 +73,23 @@ def test_a_wrong_address_is_mended_in_the_study_file_and_run_again(run, tmp_path
         assert (code, "holds results of a different study" in err) == (3, True)
 
 
+def test_outputs_without_any_answer_are_noticed_at_once(run, tmp_path):
+    (tmp_path / "tasks.csv").write_text(CSV)
+    run("init", "--from", "tasks.csv")
+    study = yaml.safe_load((tmp_path / "study.yaml").read_text("utf-8"))
+    study["agents"]["assistant"] = "silent_agents:agent"
+    (tmp_path / "silent_agents.py").write_text("def agent(task):\n    return {'found': 1}\n")
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump(study))
+    code, _, err = run("run", "study.yaml", "--no-progress")
+    assert code == 0
+    assert "'numeric' found no answer in any output, so that all score 0" in err
+    assert "(the outputs have: found)" in err
+    study["problems"]["evaluator"]["options"]["field"] = "found"
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump(study))
+    code, _, err = run("run", "study.yaml", "--no-progress", "--output", "other")
+    assert (code, "found no answer" in err) == (0, False)
+
+
 def test_guesses_fit_what_columns_hold(run, tmp_path):
     (tmp_path / "steps.jsonl").write_text(
         json.dumps({"question": "q", "answer": "1 + 1 = 2\n#### 2", "task_id": 1}) + "\n"

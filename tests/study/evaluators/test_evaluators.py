@@ -66,6 +66,23 @@ def test_an_answer_gets_its_score(tmp_path, evaluator, answer, reference, score)
     assert list(found.values()) == [score]
 
 
+@pytest.mark.parametrize(
+    ("output", "field", "score"),
+    [
+        ({"exit_code": 0, "files": {"answer.txt": "42\n"}}, "", 1),
+        ({"files": {"answer.txt": "42", "log.txt": "41"}}, "", 0),
+        ({"files": {"answer.txt": "42", "log.txt": "41"}}, "files.answer.txt", 1),
+        ({"files": {"answer.txt": "42"}, "answer": "41"}, "", 0),
+        ({"a.b": {"c": "42"}}, "a.b.c", 1),
+        ({"a": {"b": "42"}}, "a.c", 0),
+        ({"a": "42"}, "a.b", 0),
+    ],
+)
+def test_an_answer_is_found_in_files_and_by_a_path(tmp_path, output, field, score):
+    found = scores(tmp_path, use("exact", field=field), output)
+    assert list(found.values()) == [score]
+
+
 def test_overlap_gives_precision_recall_and_f1(tmp_path):
     found = scores(tmp_path, "overlap", "a, b, c, d", ["A", "b", "c"])
     assert found == pytest.approx(

@@ -14,12 +14,16 @@ from fairtrial.study.evaluators.case import EvaluationCase, Evaluator
 ANSWER_FIELDS = ("text", "output", "response")
 """Further keys under which an output may hold its text."""
 
+NO_ANSWER = "no answer found in the output"
+"""The note of a score of 0 for an output without an answer."""
+
 
 @dataclass(frozen=True, slots=True)
 class TextEvaluator(Record, Evaluator):
     """Base class of evaluators that compare texts.
 
-    field: the key of the output that holds the answer; by default `answer`, `solution`, ...
+    field: the key of the output that holds the answer, or a path: `files.answer.txt`; by default
+        `answer`, `solution`, ..., or the only file that was collected
     extract: a regular expression that finds the final answer in the text: its group 1, or all of
         it; the last match counts
     extract_reference: the same for the reference
@@ -86,13 +90,31 @@ def pattern_mistakes(name: str, pattern: str) -> Iterator[Mistake]:
 
 
 def find_field(case: EvaluationCase, field: str) -> Any:
-    """Return the answer of an output; None if there is none."""
+    """Return the answer of an output; None if there is none.
+
+    field: its key, or a path of keys with dots: `files.answer.txt`
+    """
     if field:
-        return case.output.get(field)
+        return _look_up(case.output, field)
     value = case.answer
-    if isinstance(value, Mapping):
-        return next((value[name] for name in ANSWER_FIELDS if name in value), None)
-    return value
+    if not isinstance(value, Mapping):
+        return value
+    files = value.get("files")
+    if not any(name in value for name in ANSWER_FIELDS) and isinstance(files, Mapping):
+        return next(iter(files.values())) if len(files) == 1 else None
+    return next((value[name] for name in ANSWER_FIELDS if name in value), None)
+
+
+def _look_up(data: Any, path: str) -> Any:
+    """Return what a path of keys leads to; keys may have dots themselves. None if nothing."""
+    if not isinstance(data, Mapping) or path in data:
+        return data.get(path) if isinstance(data, Mapping) else None
+    words = path.split(".")
+    found = (
+        _look_up(data.get(".".join(words[:count])), ".".join(words[count:]))
+        for count in range(1, len(words))
+    )
+    return next((value for value in found if value is not None), None)
 
 
 def last_match(pattern: str, text: str) -> str | None:
@@ -112,6 +134,6 @@ def as_text(value: Any) -> str:
 
 def no_answer(metric: str = "score", **others: float) -> list[dict[str, Any]]:
     """Return the rows for an output without an answer, which scores 0."""
-    note = {"note": "no answer found in the output"}
+    note = {"note": NO_ANSWER}
     zeros = {metric: 0.0, **others}
     return [{"metric_name": name, "metric_value": 0.0, **note} for name in zeros]

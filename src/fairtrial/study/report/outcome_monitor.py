@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from fairtrial.study.evaluators.normalizing import NO_ANSWER
 from fairtrial.study.model.runs import RunResult, RunStatus
 from fairtrial.study.model.study import Study
 from fairtrial.study.report.outcome_reader import find_unmeasured_outcomes
@@ -28,7 +29,7 @@ class OutcomeMonitor:
 
     def check_early_results(self, results: Sequence[RunResult]) -> list[str]:
         """Return a warning for each outcome that the first results of a session lack."""
-        missing = find_unmeasured_outcomes(self.study, results)
+        missing = [*find_unmeasured_outcomes(self.study, results), *_find_unanswered(results)]
         self.has_reported = bool(missing)
         return [f"so far, in {len(results)} runs: {message}" for message in missing]
 
@@ -36,7 +37,27 @@ class OutcomeMonitor:
         """Return a warning for each outcome that all results lack, unless it was reported."""
         if self.has_reported:
             return []
-        return find_unmeasured_outcomes(self.study, _select_successes(results))
+        successes = list(_select_successes(results))
+        return [
+            *find_unmeasured_outcomes(self.study, successes),
+            *_find_unanswered(successes),
+        ]
+
+
+def _find_unanswered(results: Sequence[RunResult]) -> Iterator[str]:
+    """Yield a message for each evaluator that found no answer in any of the outputs."""
+    unanswered: dict[str, bool] = {}
+    for result in results:
+        for row in result.evaluator_outputs:
+            notes, name = row.get("notes_json"), str(row.get("evaluator_id"))
+            note = notes.get("note") if isinstance(notes, Mapping) else None
+            unanswered[name] = unanswered.get(name, True) and note == NO_ANSWER
+    keys = ", ".join(sorted({str(key) for result in results for key in result.outputs}))
+    for name in sorted(name for name, is_true in unanswered.items() if is_true):
+        yield (
+            f"'{name}' found no answer in any output, so that all score 0: name where it is by the "
+            f"evaluator's option `field` (the outputs have: {keys or 'nothing'})"
+        )
 
 
 def _select_successes(results: Results) -> Iterator[RunResult]:
