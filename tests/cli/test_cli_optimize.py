@@ -73,7 +73,7 @@ def tidy(finished):
 def test_progress_and_the_place_of_the_winner_are_printed(finished):
     desk, (code, out, err) = finished
     assert code == 0
-    estimate = "up to 16 candidates; timing them, and the best again, takes 19 min at most"
+    estimate = "up to 16 candidates; timing them, and the best again, takes 22 min at most"
     assert err.startswith(estimate)
     steps = [
         "0.0  proposed (initial): initial-0",

@@ -262,7 +262,7 @@ def mark_places():
     optimizer.opened_proposer = note_proposer
     optimizer.record_events = lambda record: emit_to_all(record_events(record), pass_by_event)
     surround(calls, "calibrate", "calibrating")
-    surround(confirmation, "recheck", "rechecking")
+    surround(confirmation.delivery, "check_again", "rechecking")
     surround(winner, "measure_coverage", "coverage")
     surround(winner, "profile_winner", "profile")
     surround(engine_run, "export_tables", "tables")
