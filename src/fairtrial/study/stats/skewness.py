@@ -211,9 +211,23 @@ def _draw_means(count: int) -> tuple[Any, Any, Any]:
     """Return √n × mean, standard deviation and slope of simulated normal samples."""
     import numpy as np
 
-    values = np.random.default_rng(count).standard_normal((DRAWS, count))
-    means, sds = values.mean(axis=1), values.std(axis=1, ddof=1)
-    moments = (((values - means[:, None]) / sds[:, None]) ** 3).mean(axis=1)
+    return standardize(np.random.default_rng(count).standard_normal((DRAWS, count)))
+
+
+def standardize(samples: Any) -> tuple[Any, Any, Any]:
+    """Return √n × mean, standard deviation and slope of samples along the last axis."""
+    import numpy as np
+
+    count = samples.shape[-1]
+    means, sds = samples.mean(axis=-1), samples.std(axis=-1, ddof=1)
+    moments = (((samples - means[..., None]) / sds[..., None]) ** 3).mean(axis=-1)
     slopes = _estimate_skewness(moments, count) / (3 * math.sqrt(count))
     # A slope near 0 leaves t as it is.
     return means * math.sqrt(count), sds, np.where(slopes == 0, NO_SLOPE, slopes)
+
+
+def correct_statistics(t: Any, slopes: Any) -> Any:
+    """Return the t of one-sided tests (greater) with the correction, given their slopes."""
+    import numpy as np
+
+    return np.minimum(t, _transform(t, slopes))
