@@ -244,6 +244,32 @@ def test_more_replicates_than_locked_before_any_result_leave_the_claim_confirmat
     assert standing(reported) == {"h": "confirmatory"}
 
 
+def test_code_that_was_edited_between_results_makes_the_claim_exploratory(
+    run, study, write, report
+):
+    path = study()
+    assert run("run", path, "--limit", 2)[0] == 0
+    write(NOISY.replace('return {"score": x}', 'return {"score": x + 1}'), "noisy.py")
+    assert run("run", path, "--resume")[0] == 0
+    reported = report()
+    assert standing(reported) == {"h": "exploratory"}
+    assert "the change of code in noisy.py" in reported["tests"][0]["why"]
+    assert any("the code differs from the locked one" in line for line in reported["deviations"])
+
+
+def test_a_second_edit_of_code_that_already_differed_from_the_lock_counts(
+    run, study, write, locked, report
+):
+    path = study()
+    locked(path)
+    write(NOISY + "\nNUMBER = 4\n", "noisy.py")
+    assert run("run", path, "--limit", 2)[0] == 0
+    assert standing(report()) == {"h": "confirmatory"}
+    write(NOISY + "\nNUMBER = 5\n", "noisy.py")
+    assert run("run", path, "--resume")[0] == 0
+    assert standing(report()) == {"h": "exploratory"}
+
+
 def test_code_that_differs_from_the_lock_is_named(run, study, write, locked, report):
     path = study()
     locked(path)

@@ -44,6 +44,7 @@ FILES = {
         "def sparse(rng):\n    return ([rng.randrange(10**12) for _ in range(200)],), {}\n\n"
         "def dense(rng):\n    return ([rng.randrange(40) for _ in range(60)],), {}\n"
     ),
+    "checks/verify.py": "def anything(args, kwargs, result):\n    return True\n",
     "tests/test_dups.py": (
         "from dups.core import find_duplicates\n\n"
         "def test_two():\n    assert find_duplicates([1, 2, 1]) == [1]\n"
@@ -106,6 +107,14 @@ def test_inputs_with_one_answer_accept_a_constant_and_the_reason_is_reported(wea
     )
     rejected = [null for null in weak.nulls if null.passed is False]
     assert {null.check for null in rejected} == {"check[0]"}
+
+
+@pytest.mark.slow
+def test_an_accept_function_that_accepts_anything_is_named_as_the_cause(top):
+    check = replace(DENSE, accept="checks/verify.py:anything")
+    veto = audit(make_problem(top, check), mutants=0).veto
+    assert "checks/verify.py:anything accepts its results; let it refuse wrong ones" in veto
+    assert "every input" not in veto
 
 
 @pytest.mark.slow

@@ -21,6 +21,7 @@ from fairtrial.arena import (
     Verdict,
     describe_measurement,
 )
+from fairtrial.arena.checks.encoded_values import TAG
 from fairtrial.arena.model.timings import SlowInput
 from fairtrial.arena.timing.bench import SessionBatch
 from fairtrial.arena.timing.decision import DecisionRules, measure, race
@@ -179,6 +180,7 @@ def test_fewer_than_twenty_rounds_have_no_tail():
         ([{"a": 1}, {"~": "set", "items": [1, 2]}], {}, None),
         ([], {}, "no arguments"),
         ([1, 2, 3, 4, 5], {}, "1, 2, 3, 4, ..."),
+        ([{TAG: "bytes", "value": "QUJD" * 40}], {}, "bytes of 120"),
     ],
 )
 def test_inputs_are_described_by_type_and_size(args, kwargs, what):
@@ -194,6 +196,15 @@ def test_a_sample_that_other_programs_disturbed_is_no_slow_input():
     busy = [walls[0], replace(walls[1], cpu_s=9e-3)]
     (slow,) = find_slow_inputs(busy, inputs, 3)
     assert slow == SlowInput(3, 1, 1, pytest.approx(9.0), "1")
+
+
+def test_the_inputs_of_a_sample_of_several_calls_are_described_together():
+    samples = [Sample(0, 0, "base", 4, 1e-3, 1e-3), Sample(0, 1, "candidate", 4, 9e-3, 9e-3)]
+    sizes = [9, 7, 7, 8, 7]
+    inputs = [json.dumps({"args": [[0] * size], "kwargs": {}}).encode() for size in sizes]
+    (slow,) = find_slow_inputs(samples, inputs, 0)
+    assert (slow.first, slow.calls) == (1, 4)
+    assert slow.what == "1 × list of 8, 3 × list of 7"
 
 
 # -- start-up --

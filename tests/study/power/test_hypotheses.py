@@ -144,7 +144,7 @@ def test_a_plan_of_billions_is_not_counted_run_by_run():
 
 
 def test_several_levels_are_an_analysis_of_variance():
-    result = _power(_claim("tone", direction="greater"))
+    result = _power(_claim("tone", direction="different"))
     assert result.test == "one-way ANOVA"
     assert result.groups == {"x": 8, "y": 8, "z": 8}
     assert result.power == anova_power(0.8, [8, 8, 8])

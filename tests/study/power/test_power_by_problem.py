@@ -27,6 +27,8 @@ from fairtrial.study.files import write_study
 from fairtrial.study.report import format_plan, summarize_plan
 from fairtrial.study.report.pilot_variances import apply_pilot, estimate_variances
 from fairtrial.study.stats.by_problem import problem_t_test
+from fairtrial.study.stats.every_level_power import every_level_power
+from fairtrial.study.stats.multiplicity import adjust_p
 from fairtrial.study.stats.problem_power import problem_power, sign_flip_power
 from fairtrial.study.stats.welch_power import welch_contrast_power, welch_power
 
@@ -193,6 +195,44 @@ def test_the_power_of_an_interaction_of_unequal_cells_has_welchs_degrees_of_free
     found = (p < 0.05).mean()
     power = welch_contrast_power(1.5, weights, sizes)
     assert power == pytest.approx(found, abs=_error(found, sets))
+
+
+def test_a_directed_claim_about_several_levels_has_the_power_of_its_least_clear_level():
+    study = _study(
+        problems=8,
+        replicates=4,
+        effect=1.0,
+        outcome={"slope_sd": 0.5, "sd": 1.0},
+        tests=("difference_in_means",),
+        factors=(Factor("arm", levels=("a", "b", "c", "d")),),
+        claim={"direction": "greater"},
+    )
+    power = _power(study)
+    assert power.test == "every level against the baseline, by problem"
+    assert "between each of 3 levels and 'a'" in power.assumption
+    lines = _plan_lines(study)
+    assert "then every level against the baseline, of which the least clear one decides" in lines
+    rng, sets = np.random.default_rng(8), 600
+    means = rng.standard_normal((sets, 4, 8)) * np.sqrt(0.5**2 / 2 + 1 / 4)
+    contrasts = means[:, 1:] - means[:, :1] + 1.0
+    p_values = [[problem_t_test(row, "greater").p for row in rows] for rows in contrasts]
+    found = np.mean([max(adjust_p(row, "holm")) < 0.05 for row in p_values])
+    assert power.power == pytest.approx(found, abs=_error(found, sets) + _error(found, 2_000))
+
+
+def test_the_least_clear_of_unequal_levels_is_tested_by_welch():
+    sizes, rng, sets = (12, 20, 30), np.random.default_rng(9), 2_000
+    shown = 0
+    for _ in range(sets):
+        *levels, baseline = (rng.standard_normal(size) for size in sizes)
+        p_values = [
+            stats.ttest_ind(level + 0.9, baseline, equal_var=False, alternative="greater").pvalue
+            for level in levels
+        ]
+        shown += max(adjust_p(p_values, "holm")) < 0.05
+    found = shown / sets
+    assert every_level_power(0.9, sizes) == pytest.approx(found, abs=2 * _error(found, sets))
+    assert every_level_power(0.9, (12, 1, 30)) is None
 
 
 def test_several_levels_are_an_analysis_of_variance_by_problem():

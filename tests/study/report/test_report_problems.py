@@ -53,6 +53,14 @@ def judge_one(study, value, **how):
     return test
 
 
+def test_before_the_first_run_a_plan_with_two_problems_says_that_it_tests_nothing():
+    study = problem_study(2, 4)
+    (test,) = judge_hypotheses(study, build_design(study), [])
+    assert test.why.startswith("a claim about problems in general needs 3 or more")
+    study = problem_study(3, 4)
+    assert judge_hypotheses(study, build_design(study), [])[0].why == "no run has ended yet"
+
+
 def varying(**effects):
     """Return values whose effect is the problem's own: p0 has the first effect, and so on."""
 
@@ -340,7 +348,7 @@ def test_all_claims_on_an_outcome_share_one_standard_deviation():
 def test_the_plan_names_the_test_that_the_report_makes(word, parts, planned, method):
     study = problem_study(6, 4, word, **parts)
     (test,) = planned_tests(study, build_design(study))
-    assert test.test == f"by problem: {planned} of 6 problems"
+    assert test.test == f"{planned} of 6 problems"
     judged = judge_one(study, lambda s, c, rng: rng.gauss(0, 1))
     assert judged.method.startswith(method)
     assert "6 problems" in judged.method
@@ -350,7 +358,7 @@ def test_the_plan_names_the_permutation_test_of_rates():
     outcomes = (OutcomeSpec("score", primary=True, expected_type="bool"),)
     study = problem_study(8, 4, outcomes=outcomes)
     (test,) = planned_tests(study, build_design(study))
-    assert test.test == "by problem: sign-flip permutation of the differences of 8 problems"
+    assert test.test == "sign-flip permutation of the differences of 8 problems"
     value = lambda s, c, rng: rng.random() < (0.9 if level(c) == "fancy" else 0.2)  # noqa: E731
     judged = judge_one(study, value)
     assert judged.method.startswith("sign-flip permutation test of the differences of 8 problems")

@@ -51,3 +51,16 @@ def test_with_almost_no_noise_the_test_equals_a_paired_t_test_of_means(noise):
     means = y.reshape(levels, 2, runs).mean(axis=2)
     finding = mixed_model(y, [code_levels(arm, 2)], arm, [groups])
     assert finding.p == pytest.approx(stats.ttest_rel(*means.T).pvalue, rel=0.01)
+
+
+def test_problems_with_few_runs_add_fewer_degrees_of_freedom():
+    rng, fits = np.random.default_rng(7), []
+    for replicates in ([2, 40] * 5, [20] * 10):
+        problem = np.repeat(np.arange(10), np.array(replicates) * 2)
+        arm = np.concatenate([np.tile([0, 1], count) for count in replicates])
+        values = rng.normal(0, 0.35, (10, 2))[problem, arm] + rng.normal(0, 1, len(problem))
+        fits.append(mixed_model(values, [(arm == 1)[:, None] * 1.0], arm, [problem]))
+    unequal, equal = fits
+    assert equal.df == (pytest.approx(9),)
+    # Five problems have nearly all the weight if effects hardly vary, ten if they vary much.
+    assert 4 < unequal.df[0] < 8

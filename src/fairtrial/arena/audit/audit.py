@@ -177,7 +177,7 @@ class _Audit:
         is_answer = kind == NullKind.CONSTANT or (kind == NullKind.EMPTY and rejection is None)
         answer = self._render_answer(function) if is_answer else ""
         if rejection is None:
-            return NullResult(function, kind, True, answer=answer)
+            return NullResult(function, kind, True, answer=answer, judge=self._find_judge(function))
         why = on_one_line(f"{rejection.reason.value}: {rejection.message}", LONGEST_WHY)
         failures = rejection.failures
         check = failures[0].check if failures else ""
@@ -194,6 +194,13 @@ class _Audit:
         """Return the base's first result of a function as text; empty if it isn't plain data."""
         answer = self._find_answer(function)
         return render(answer, LONGEST_ANSWER) if spell_literal(answer) else ""
+
+    def _find_judge(self, function: str) -> str:
+        """Return the accept function of a check in which the base has several answers."""
+        check = self._find_check(function)
+        if check is None or len(set(check.expectation.lines)) < 2:
+            return ""
+        return check.expectation.check.accept
 
     def _find_check(self, function: str) -> PreparedFunctionCheck | None:
         for check in self.checks:

@@ -147,7 +147,7 @@ def _find_failures(
         case, actual = cases[number], read_outcome(line, expected)
         differences = compare_outcomes(read_line(expected), actual, case, rules)
         if number in refused:
-            differences = _refuse_result(actual, refused[number])
+            differences = _refuse_result(actual, expectation.check, refused[number])
         if differences.count:
             message = f"called as {render_call(expectation.check.function, case)}"
             if differences.count > len(differences.first):
@@ -165,8 +165,8 @@ def _find_failures(
     return failures
 
 
-def _refuse_result(outcome: Mapping[str, Any], reason: str) -> Differences:
-    wanted = f"a result that is accepted ({reason})"
+def _refuse_result(outcome: Mapping[str, Any], check: Check, reason: str) -> Differences:
+    wanted = f"one that {check.accept} accepts (it says: {reason})"
     return Differences((Difference("result", wanted, render(outcome["result"])),), 1)
 
 

@@ -34,6 +34,7 @@ class NullResult:
     check: the check that rejected it
     why: why it was rejected, or not judged, in one line
     answer: what it returns, as text, where that is known
+    judge: the accept function that takes it for right, though the base has several answers
     """
 
     function: str
@@ -42,6 +43,7 @@ class NullResult:
     check: str = ""
     why: str = ""
     answer: str = ""
+    judge: str = ""
 
     @property
     def outcome(self) -> str:
@@ -174,6 +176,8 @@ class Adequacy:
             return ""
         first = self.accepted[0]
         cause, remedy = _CAUSES.get(first.kind, _ONE_ANSWER)
+        if first.judge:
+            cause, remedy = f"{first.judge} accepts its results", "let it refuse wrong ones"
         return (
             f"the checks accept a function that {first.what} in place of {first.function}: "
             f"{cause}; {remedy}"

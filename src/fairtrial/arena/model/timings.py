@@ -65,7 +65,7 @@ class SlowInput:
     first: the index of its first input within the session, from 0
     calls: the number of calls of the sample
     growth: the candidate's time as a multiple of the base's
-    what: types and sizes of the first input's arguments
+    what: types and sizes of the inputs' arguments
     """
 
     session: int

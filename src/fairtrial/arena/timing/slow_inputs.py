@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,7 +16,7 @@ from fairtrial.arena.timing.stats.session_ratio import net_rounds
 SLOWER = 1.5
 """From this multiple of the base's time on, in wall and CPU time, an input is reported."""
 MOST_OF_SESSION = 3
-LONGEST_VALUE, MOST_ARGUMENTS = 24, 4
+LONGEST_VALUE, MOST_ARGUMENTS, MOST_KINDS = 24, 4, 3
 
 
 def find_slow_inputs(
@@ -38,9 +40,19 @@ def find_slow_inputs(
         base_cpu_s, candidate_cpu_s = cpus.get(turn, (1.0, 0.0))
         if growth >= SLOWER and candidate_cpu_s >= SLOWER * base_cpu_s:
             first = 1 + turn * calls
-            what = describe_input(read_input(inputs[first]))
+            what = _describe_inputs(inputs[first : first + calls])
             slow.append(SlowInput(number, first, calls, growth, what))
     return tuple(sorted(slow, key=lambda slow_input: -slow_input.growth)[:MOST_OF_SESSION])
+
+
+def _describe_inputs(inputs: Sequence[bytes]) -> str:
+    """Return types and sizes of the inputs of a sample: ``1 × list of 401, 14 × list of 400``."""
+    counts = Counter(describe_input(read_input(case)) for case in inputs)
+    if len(counts) == 1:
+        return next(iter(counts))
+    rarest = sorted(counts.items(), key=lambda item: item[1])
+    shown = ", ".join(f"{count} × {what}" for what, count in rarest[:MOST_KINDS])
+    return shown + (", ..." if len(rarest) > MOST_KINDS else "")
 
 
 def describe_input(case: Mapping[str, Any]) -> str:
@@ -65,4 +77,7 @@ def _describe(node: Encoded) -> str:
         return f"array of shape {tuple(node['shape'])}"
     if isinstance(node, dict) and isinstance(node.get("items"), list):
         return f"{node[TAG]} of {len(node['items']):,}"
+    if isinstance(node, dict) and node.get(TAG) in ("bytes", "bytearray"):
+        size = len(base64.b64decode(node["value"]))
+        return f"{node[TAG]} of {size:,}" if size > LONGEST_VALUE else render(node, LONGEST_VALUE)
     return render(node, LONGEST_VALUE)

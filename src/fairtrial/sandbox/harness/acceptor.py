@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import traceback
 import types
 from typing import Any
 
@@ -20,6 +21,8 @@ sys.modules["_fairtrial_harness"] = _package
 sys.path[:] = [folder for folder in sys.path if folder not in _package.__path__]
 
 from _fairtrial_harness import codec, decoder, input_maker, pickled_calls  # type: ignore[import-not-found]  # noqa: E402
+
+MAX_TRACEBACK_CHARS = 2000
 
 
 def main() -> int:
@@ -34,9 +37,17 @@ def main() -> int:
             channel.write(codec.dump_encoded({"mistake": str(error), "traceback": ""}) + "\n")
         except BaseException as error:
             message = f"{type(error).__name__}: {error}"
-            report = {"mistake": message, "traceback": input_maker.format_traceback()}
+            report = {"mistake": message, "traceback": format_own_frames(error)}
             channel.write(codec.dump_encoded(report) + "\n")
     return 0
+
+
+def format_own_frames(error: BaseException) -> str:
+    """Return where the accept function failed, without the frames of this harness."""
+    here = _package.__path__[0]
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if os.path.dirname(frame.filename) != here]
+    return "".join(traceback.format_list(own))[-MAX_TRACEBACK_CHARS:]
 
 
 def judge(accept: Any, case: dict[str, Any]) -> Any:

@@ -11,17 +11,20 @@ from fairtrial.study.hypotheses.groups import Variable, count_cells, find_limiti
 from fairtrial.study.hypotheses.interactions import plan_interaction
 from fairtrial.study.hypotheses.planned_comparison import (
     ANOVA,
+    EVERY_LEVEL,
     INTERACTION,
     SLOPE,
     T_TEST,
     HypothesisPlan,
     PlannedComparison,
     explain_missing_levels,
+    find_baseline,
     find_contrast_levels,
 )
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.hypotheses import Hypothesis, HypothesisKind
 from fairtrial.study.model.study import Study
+from fairtrial.study.stats.every_level_power import every_level_power
 from fairtrial.study.stats.power import anova_power, slope_power
 from fairtrial.study.stats.welch_power import welch_power
 
@@ -98,7 +101,8 @@ def _plan_levels(plan: HypothesisPlan, name: str, counts: Mapping[str, int]) -> 
     groups = plan.count_all_replicates(counts)
     sizes = list(counts.values())
     count = len(sizes)
-    test = plan.name_test(T_TEST if count == 2 else ANOVA)
+    is_directed = count > 2 and plan.test == "one-sided"
+    test = plan.name_test(T_TEST if count == 2 else EVERY_LEVEL if is_directed else ANOVA)
     if count < 2:
         reason = f"'{name}' has fewer than two levels in the plan"
         return PlannedComparison((name,), test, groups, reason=reason, levels=(tuple(counts),))
@@ -107,6 +111,10 @@ def _plan_levels(plan: HypothesisPlan, name: str, counts: Mapping[str, int]) -> 
         between = f"between the outermost of {count} means, the others half-way"
     if count > 2 and plan.test == "equivalence":
         between = f"between any two of {count} means (all pairs at once: a lower bound)"
+    if is_directed:
+        baseline = find_baseline(plan.study, name, tuple(counts)) or next(iter(counts))
+        sizes = [*(size for level, size in counts.items() if level != baseline), counts[baseline]]
+        between = f"between each of {count - 1} levels and '{baseline}'"
     side = "" if test == ANOVA else plan.side
 
     def power_at(d: float, alpha: float, replicates: int) -> float | None:
@@ -115,7 +123,7 @@ def _plan_levels(plan: HypothesisPlan, name: str, counts: Mapping[str, int]) -> 
             return welch_power(d, *runs, alpha=alpha, test=plan.test)
         if plan.test == "equivalence":
             return _bound_equivalence_power(d, runs, alpha)
-        return anova_power(d, runs, alpha=alpha)
+        return (every_level_power if is_directed else anova_power)(d, runs, alpha=alpha)
 
     return PlannedComparison(
         (name,), test, groups, between, side, power_at, levels=(tuple(counts),)

@@ -16,6 +16,7 @@ from fairtrial.study.stats.power import TestKind
 
 T_TEST = "Welch/two-sample t"
 ANOVA = "one-way ANOVA"
+EVERY_LEVEL = "every level against the baseline"
 INTERACTION = "interaction"
 SLOPE = "regression slope"
 EQUIVALENCE = "equivalence (TOST)"
@@ -102,3 +103,13 @@ def explain_missing_levels(contrast: Contrast, names: Sequence[str]) -> str:
     """Return that these variables don't have the levels of a contrast."""
     levels = f"'{contrast.left}' and '{contrast.right}'"
     return f"{' and '.join(names)}: no levels {levels}, which the contrast compares"
+
+
+def find_baseline(study: Study, name: str, levels: Sequence[str]) -> str | None:
+    """Return the level that the study marks as a factor's baseline, if it is among these."""
+    for factor in study.factors:
+        if factor.name == name:
+            for level in factor.levels:
+                if level.metadata.get("is_baseline") and level.name in levels:
+                    return level.name
+    return None

@@ -11,9 +11,15 @@ from fairtrial.study.hypotheses.averages import describe_averages
 from fairtrial.study.hypotheses.comparisons import plan_comparisons
 from fairtrial.study.hypotheses.groups import Variable, count_cells
 from fairtrial.study.hypotheses.outcome_types import explain_unreadable, is_binary_outcome
-from fairtrial.study.hypotheses.planned_comparison import PlannedComparison, find_contrast_levels
+from fairtrial.study.hypotheses.planned_comparison import (
+    PlannedComparison,
+    find_baseline,
+    find_contrast_levels,
+)
 from fairtrial.study.hypotheses.problem_units import ProblemUnit, find_problem_unit
 from fairtrial.study.hypotheses.wording import (
+    OF_EVERY_LEVEL,
+    SIGNS,
     describe_claim,
     describe_test,
     describe_test_by_problem,
@@ -47,6 +53,7 @@ class PlannedTest:
     variables: the variables whose levels are compared
     claim: what is tested: which level minus which, and in which direction
     test: the test that decides, in words
+    is_by_problem: whether it compares within problems, each of which gives one value
     beside: the names of the plan's other tests
     is_exploratory: whether the test is exploratory, and decides nothing
     agents: the agents whose runs are tested, if a variable is an option of theirs; empty if the
@@ -62,6 +69,7 @@ class PlannedTest:
     variables: tuple[str, ...]
     claim: str = ""
     test: str = ""
+    is_by_problem: bool = False
     beside: tuple[str, ...] = ()
     is_exploratory: bool = False
     agents: tuple[str, ...] = ()
@@ -133,17 +141,25 @@ def _plan_tests(
                 continue
             name = choose_test(study, plan, outcome, filtered)
             unit = find_problem_unit(study, conditions, plan, filtered)
-            if reason := _explain_few_problems(name, unit):
+            if reason := explain_few_problems(name, unit):
                 yield replace(test, claim="", averages="", warning="", agents=(), reason=reason)
                 continue
             is_interaction = name == DEFAULT_TEST and filtered.shape == "interaction"
             if unit is not None and unit.generalizes and is_interaction:
                 # By problem, an interaction in rates is tested by permutation, too.
                 name = "fisher_exact" if is_binary_outcome(study, outcome) else name
-            yield replace(test, test=_describe_test(name, filtered, hypothesis, unit))
+            text = _describe_test(name, filtered, hypothesis, unit)
+            is_by_problem = _is_by_problem(name, unit)
+            yield replace(test, test=text, is_by_problem=is_by_problem)
 
 
-def _explain_few_problems(name: str, unit: ProblemUnit | None) -> str:
+def _is_by_problem(name: str, unit: ProblemUnit | None) -> bool:
+    """Return whether a test compares levels within problems, and takes problems as units."""
+    is_model = name == "mixed_effects"
+    return unit is not None and unit.is_within and unit.generalizes and not is_model
+
+
+def explain_few_problems(name: str, unit: ProblemUnit | None) -> str:
     """Return why there are too few problems for a claim about problems in general; else empty."""
     if unit is None or not unit.generalizes or unit.problems >= MIN_PROBLEMS:
         return ""
@@ -165,9 +181,13 @@ def _describe_test(
     if name == "mixed_effects" and is_slope_within and unit is not None and unit.generalizes:
         name = "regression"  # a mixed model would take the slope as the same in all problems
     if unit is None or name == "mixed_effects":
-        return describe_test(name, comparison, is_equivalence)
-    describe = describe_test_by_problem if unit.generalizes else describe_test_in_these_problems
-    return describe(name, comparison, is_equivalence, unit)
+        text = describe_test(name, comparison, is_equivalence)
+    elif unit.generalizes:
+        text = describe_test_by_problem(name, comparison, is_equivalence, unit)
+    else:
+        text = describe_test_in_these_problems(name, comparison, is_equivalence, unit)
+    has_several = comparison.shape == "levels" and len(comparison.levels[0]) > 2
+    return f"{text}, {OF_EVERY_LEVEL}" if has_several and hypothesis.direction in SIGNS else text
 
 
 def _find_variables(
@@ -254,7 +274,7 @@ def _warn_of_direction(
     (ordered,), (variable,) = levels, variables
     if len(ordered) != 2 or find_contrast_levels(hypothesis, variable):
         return ""
-    if _find_baseline(study, variable.name, ordered) is not None:
+    if find_baseline(study, variable.name, ordered) is not None:
         return ""
     left, right = ordered
     return (
@@ -300,18 +320,8 @@ def put_baseline_last(
     is_taken = any(find_contrast_levels(hypothesis, other) for other in earlier)
     if find_contrast_levels(hypothesis, variable) and not is_taken:
         return tuple(levels)
-    baseline = _find_baseline(study, variable.name, levels) or levels[0]
+    baseline = find_baseline(study, variable.name, levels) or levels[0]
     return (*(level for level in levels if level != baseline), baseline)
-
-
-def _find_baseline(study: Study, name: str, levels: Sequence[str]) -> str | None:
-    """Return the level that the study marks as a factor's baseline, if it is among these."""
-    for factor in study.factors:
-        if factor.name == name:
-            for level in factor.levels:
-                if level.metadata.get("is_baseline") and level.name in levels:
-                    return level.name
-    return None
 
 
 def apply_filters(

@@ -15,6 +15,7 @@ from fairtrial.study.model.hypotheses import Contrast, Hypothesis, HypothesisDir
 
 MAX_LEVELS_SHOWN = 6
 SIGNS = {HypothesisDirection.GREATER: "> 0", HypothesisDirection.LESS: "< 0"}
+OF_EVERY_LEVEL = "then every level against the baseline, of which the least clear one decides"
 TESTS = {
     "welch_t": ("Welch's t test", "Welch's ANOVA"),
     "mann_whitney": ("the Mann-Whitney test", "the Kruskal-Wallis test"),
@@ -74,7 +75,7 @@ def describe_test_by_problem(
         text = f"sign-flip permutation of the differences of {count}"
     else:
         text = f"t on the differences of {count}"
-    return f"by problem: {'two one-sided tests (TOST), ' if is_equivalence else ''}{text}"
+    return f"{'two one-sided tests (TOST), ' if is_equivalence else ''}{text}"
 
 
 def describe_test_in_these_problems(

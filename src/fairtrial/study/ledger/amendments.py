@@ -46,11 +46,15 @@ class LockedCodeChange:
     at: when it was noticed
     runs_done: how many results were known by then
     changes: which files differ from the lock since then; empty if they are the locked ones again
+    session: the last session before it; None if it was not recorded
+    digest: the digest of the code since then; empty if it was not recorded
     """
 
     at: str
     runs_done: int
     changes: tuple[str, ...]
+    session: int | None = None
+    digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +125,13 @@ def read_code_changes(reader: LedgerReader) -> tuple[LockedCodeChange, ...]:
     text = reader.fact(CODE_CHANGES_FACT)
     try:
         return tuple(
-            LockedCodeChange(entry["at"], int(entry["runs_done"]), tuple(entry["changes"]))
+            LockedCodeChange(
+                entry["at"],
+                int(entry["runs_done"]),
+                tuple(entry["changes"]),
+                entry.get("session"),
+                entry.get("digest", ""),
+            )
             for entry in json.loads(text or "[]")
         )
     except (ValueError, TypeError, KeyError) as error:

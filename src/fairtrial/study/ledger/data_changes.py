@@ -16,7 +16,11 @@ from fairtrial.study.design.runs import count_replicates, get_agents, get_proble
 from fairtrial.study.hypotheses.comparisons import plan_comparisons
 from fairtrial.study.hypotheses.groups import Variable
 from fairtrial.study.hypotheses.planned_tests import apply_filters
-from fairtrial.study.ledger.amendments import StudyVersion, read_amendments
+from fairtrial.study.ledger.amendments import (
+    StudyVersion,
+    read_amendments,
+    read_code_changes,
+)
 from fairtrial.study.ledger.fingerprint import EXCLUDED_FIELDS, without_pace
 from fairtrial.study.ledger.first_results import (
     find_changed_scores,
@@ -26,6 +30,7 @@ from fairtrial.study.ledger.first_results import (
 from fairtrial.study.ledger.reader import LedgerReader
 from fairtrial.study.ledger.schema import REMOVED
 from fairtrial.study.ledger.sqlite_errors import explained
+from fairtrial.study.ledger.study_lock import read_lock
 from fairtrial.study.model.conditions import Condition
 from fairtrial.study.model.hypotheses import AnalysisPlan, Hypothesis
 from fairtrial.study.model.study import Study
@@ -75,6 +80,7 @@ def find_data_changes(
     changes = [
         *_find_plan_changes(reader, base, later),
         *_find_other_making(reader, base, later),
+        *_find_other_code(reader),
     ]
     if runs := _runs_at(reader, find_repeated_runs(reader)):
         what = "the repetition of failed runs"
@@ -226,6 +232,25 @@ def _find_other_making(
             if runs:
                 known = version.runs_done
                 yield DataChange("made otherwise", what, False, known, False, reader.plan, runs)
+
+
+def _find_other_code(reader: LedgerReader) -> Iterator[DataChange]:
+    """Yield changes of the code after the first result, with the runs that were made since."""
+    recorded = read_code_changes(reader)
+    lock = read_lock(reader)
+    before = [change.digest for change in recorded if not change.runs_done]
+    first = before[-1] if before else "" if lock is None else lock.parts["code"]
+    changes = [change for change in recorded if change.runs_done and change.session is not None]
+    for change, following in zip(changes, [*changes[1:], None], strict=False):
+        if change.session is None or change.digest == first:
+            continue
+        last = None if following is None else following.session
+        runs = _runs_at(reader, _indexes_between(reader, change.session, last))
+        if runs:
+            files = [line.removeprefix("code ").partition(":")[0] for line in change.changes]
+            what = f"the change of code in {', '.join(files[:MAX_NAMES]) or 'the locked files'}"
+            known = change.runs_done
+            yield DataChange("made otherwise", what, False, known, False, reader.plan, runs)
 
 
 def _compare_making(old: Study, new: Study) -> Iterator[tuple[str, set[str] | None]]:

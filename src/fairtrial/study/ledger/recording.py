@@ -69,7 +69,7 @@ def first_version_facts(study: Study, at: str, lock: LockComparison) -> dict[str
         FIRST_STUDY_FACT: _dump_version(first),
         CHANGES_FACT: _dump_versions(later),
         CODE_CHANGES_FACT: _dump_code_changes(
-            [LockedCodeChange(at, 0, tuple(code))] if code else []
+            [LockedCodeChange(at, 0, tuple(code), digest=new.parts["code"])] if code else []
         ),
     }
 
@@ -114,9 +114,12 @@ def code_change_facts(reader: LedgerReader, lock: LockComparison, at: str) -> di
         return {}
     recorded = list(read_code_changes(reader))
     changes = tuple(describe_code_changes(old, new))
-    if changes == (recorded[-1].changes if recorded else ()):
+    digest = new.parts["code"]
+    last = recorded[-1] if recorded else LockedCodeChange(at, 0, (), digest=old.parts["code"])
+    if (changes, digest) == (last.changes, last.digest or digest):
         return {}
-    recorded.append(LockedCodeChange(at, known, changes))
+    session = max(reader.sessions, default=0)
+    recorded.append(LockedCodeChange(at, known, changes, session, digest))
     return {CODE_CHANGES_FACT: _dump_code_changes(recorded)}
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from fairtrial.study.hypotheses.planned_comparison import (
     ANOVA,
     EQUIVALENCE,
+    EVERY_LEVEL,
     INTERACTION,
     SLOPE,
     T_TEST,
@@ -27,6 +28,7 @@ MEANS_TESTS = (
 EQUIVALENT_TESTS = {
     T_TEST: MEANS_TESTS,
     ANOVA: MEANS_TESTS,
+    EVERY_LEVEL: MEANS_TESTS,
     SLOPE: (DEFAULT_TEST, "regression", "correlation"),
     INTERACTION: (DEFAULT_TEST, "factorial_anova", "regression"),
     EQUIVALENCE: (DEFAULT_TEST, "equivalence", "welch_t", "regression"),

@@ -14,6 +14,7 @@ from functools import partial
 from fairtrial.study.hypotheses.planned_comparison import (
     ANOVA,
     EQUIVALENCE,
+    EVERY_LEVEL,
     INTERACTION,
     SLOPE,
     T_TEST,
@@ -21,6 +22,7 @@ from fairtrial.study.hypotheses.planned_comparison import (
 )
 from fairtrial.study.power.problem_layout import ProblemLayout
 from fairtrial.study.power.variances import PLAUSIBLE_ICC, PLAUSIBLE_SHARE, Variances
+from fairtrial.study.stats.every_level_power import every_level_problem_power
 from fairtrial.study.stats.power import TestKind
 from fairtrial.study.stats.problem_power import problem_power, sign_flip_power
 from fairtrial.study.stats.welch_power import welch_power
@@ -28,6 +30,7 @@ from fairtrial.study.stats.welch_power import welch_power
 BY_PROBLEM = {
     T_TEST: "t test by problem",
     ANOVA: "analysis of variance by problem",
+    EVERY_LEVEL: "every level against the baseline, by problem",
     INTERACTION: "interaction by problem",
     SLOPE: "slope by problem",
     EQUIVALENCE: "equivalence (TOST) by problem",
@@ -125,6 +128,15 @@ def _make_power(
     def power_at(replicates: int, problems: int) -> float | None:
         variance = slope_sd**2 + error / replicates
         effect, alpha, side = question.effect, question.alpha, question.side
+        if comparison.test == EVERY_LEVEL:
+            return every_level_problem_power(
+                effect,
+                variance,
+                problems,
+                contrasts,
+                alpha=alpha,
+                is_corrected=question.is_corrected,
+            )
         if contrasts > 1:
             return problem_power(effect, variance, problems, alpha=alpha, df1=contrasts)
         power = compute(effect, variance, problems, alpha=alpha, test=side)

@@ -249,7 +249,7 @@ def _format_test(test: PlannedTest) -> str:
     head = f"{test.hypothesis_id} ({what})"
     if test.reason:
         return f"{head}: not tested: {test.reason}"
-    by = "" if test.test.startswith("by problem") else "by "
+    by = "by problem: " if test.is_by_problem else "by "
     parts = [f"{head}: {test.claim}, {by}{test.test}"]
     parts += [f"beside it {', '.join(test.beside)}"] if test.beside else []
     parts += [f"only the runs of {format_agents(test.agents)}"] if test.agents else []

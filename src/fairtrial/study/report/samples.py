@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fairtrial.core import canonical_json, did_you_mean, is_scalar, scalar_text
+from fairtrial.study.hypotheses.planned_tests import choose_test, explain_few_problems
+from fairtrial.study.hypotheses.problem_units import find_problem_unit
 from fairtrial.study.report.comparison_requests import TestRequest
 from fairtrial.study.report.host_block import block_by_host
 from fairtrial.study.report.run_table import REPLICATE, RunTable
@@ -212,13 +214,21 @@ def _explain_empty(request: TestRequest, runs: int) -> str:
     """Return why no run has a value; `runs` is the number of runs in the groups."""
     table, name = request.table, request.outcome.name
     if not len(table):
-        return "no run has ended yet"
+        return _explain_plan(request) or "no run has ended yet"
     if not runs:
         return "no run belongs to the groups that are compared"
     reader = table.readers[name]
     if table.failed.all() and not reader.unreadable:
         return "every run failed"
     return reader.explain_missing()
+
+
+def _explain_plan(request: TestRequest) -> str:
+    """Return why the plan has too few problems for a test; empty if it has enough."""
+    study, plan, comparison = request.study, request.plan, request.comparison
+    test_name = choose_test(study, plan, request.outcome.name, comparison)
+    unit = find_problem_unit(study, request.table.conditions, plan, comparison)
+    return explain_few_problems(test_name, unit)
 
 
 def match_filters(request: TestRequest) -> NDArray[np.bool_]:

@@ -4,8 +4,9 @@ The model has a random intercept for each level of the random effects. Where a l
 runs of one treatment, it also has a random treatment effect within the level; otherwise an effect
 that differs between problems would be mistaken for one that holds for problems in general. Tests
 use t and F with the degrees of freedom that the smallest random effect leaves, which is exact in
-balanced designs; the z test of statsmodels is anticonservative with few levels. If each level has
-only one treatment, the comparison is between levels and has fewer degrees of freedom.
+balanced designs; in others, those of as many equal levels as would estimate the effect as evenly.
+The z test of statsmodels is anticonservative with few levels. If each level has only one treatment,
+the comparison is between levels and has fewer degrees of freedom.
 
 References::
 
@@ -95,8 +96,12 @@ def mixed_model(
     if _is_saturated(scaled, exog, random):
         raise UntestableError("the values don't vary around the model")
     width = terms[0].shape[1]
-    df, is_between = _degrees_of_freedom(exog, width, random)
+    levels_df, is_between = _degrees_of_freedom(exog, width, random)
     fixed = fit_reml(scaled, exog, groups, components)
+    df: float = levels_df
+    if len(random) == 1 and not is_between:
+        # Problems with few runs count for less: they add fewer degrees of freedom, too.
+        df = min(df, max(1.0, fixed.effective_groups(width) - 1))
     if fixed.components < len(components):
         notes.append("a variance that is estimated as zero was left out of the model")
     if fewest < FEW_LEVELS:

@@ -23,12 +23,26 @@ class FixedEffects:
     estimates, covariance: the coefficients and their covariance matrix
     log_likelihood: the restricted log-likelihood of the model
     components: number of variance components besides the residual
+    contributions: what each group adds to the covariance matrix; they sum up to it
     """
 
     estimates: Values
     covariance: Values
     log_likelihood: float
     components: int
+    contributions: Values
+
+    def effective_groups(self, width: int) -> float:
+        """Return the number of equal groups that would estimate the first term as evenly.
+
+        width: the number of coefficients of the first term, which follows the intercept
+        """
+        import numpy as np
+
+        tested = slice(1, 1 + width)
+        parts = self.contributions[:, tested, tested]
+        shares = np.trace(np.linalg.solve(parts.sum(axis=0), parts), axis1=1, axis2=2) / width
+        return float(1 / np.sum(shares**2))
 
 
 def fit_reml(y: Values, exog: Values, groups: Codes, components: Sequence[Codes]) -> FixedEffects:
@@ -56,7 +70,29 @@ def fit_reml(y: Values, exog: Values, groups: Codes, components: Sequence[Codes]
     from statsmodels.regression.linear_model import OLS
 
     ols = OLS(y, exog).fit()
-    return FixedEffects(np.asarray(ols.params), np.asarray(ols.cov_params()), 0.0, 0)
+    parts = _find_contributions(exog, groups, (), (), float(ols.scale))
+    return FixedEffects(np.asarray(ols.params), np.asarray(ols.cov_params()), 0.0, 0, parts)
+
+
+def _find_contributions(
+    exog: Values,
+    groups: Codes,
+    components: Sequence[Codes],
+    variances: Sequence[float],
+    residual: float,
+) -> Values:
+    """Return what each group adds to the covariance matrix of generalized least squares."""
+    import numpy as np
+
+    information = []
+    for group in np.unique(groups):
+        rows = np.flatnonzero(groups == group)
+        covariance = residual * np.eye(len(rows))
+        for codes, variance in zip(components, variances, strict=True):
+            covariance += variance * (codes[rows][:, None] == codes[rows])
+        information.append(exog[rows].T @ np.linalg.solve(covariance, exog[rows]))
+    inverse = np.linalg.inv(np.sum(information, axis=0))
+    return np.asarray([inverse @ part @ inverse for part in information])
 
 
 def _fit_components(
@@ -82,8 +118,9 @@ def _fit_components(
     is_valid = np.all(np.isfinite(covariance)) and np.all(np.diag(covariance) > 0)
     if not result.converged or not is_valid:
         return None
+    parts = _find_contributions(exog, groups, components, result.vcomp, float(result.scale))
     return FixedEffects(
-        np.asarray(result.fe_params), covariance, float(result.llf), len(components)
+        np.asarray(result.fe_params), covariance, float(result.llf), len(components), parts
     )
 
 

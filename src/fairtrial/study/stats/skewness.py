@@ -5,8 +5,9 @@ mean that is too low and a standard deviation that is too small, so that the t t
 often. The same happens if one of two groups is skewed and the other isn't. Hall's cubic
 transformation of t allows for the skewness that the samples show, taken 1.25 times since small
 samples show too little of it. By simulation of exponential effects with noise, false positives of a
-nominal 5% are 5.5% with 12 values and 4.6% with 20; with 5 to 8 they stay at 6% to 7%, since so few
-values don't show their skewness. Normal values pay with 1 to 7 points of power.
+nominal 5% are 5.5% with 12 values and 4.5% with 20; with 5 to 8 they stay at 6% to 7%, since so few
+values don't show their skewness. Normal values pay with power: 8 of them with 8 points where t has
+a power of .73 or .93, and with 2 where it has 1; 20 of them with 3 points at most.
 
 Reference: Hall (1992), J. R. Stat. Soc. B 54, 221-228.
 """
@@ -39,6 +40,9 @@ LEAST_SHOWN, LEAST_IN_GROUP = 0.7, 1.5
 and of one of two groups, which a permutation test protects if they are small."""
 INFLATION = 1.25
 """Small samples of skewed values show less than their skewness."""
+LEAST_GROWTH = 0.4
+"""Beyond the point where the transformation grows by so much per unit of t, it goes on as a line:
+the cubic ends in a flat place, where no t however large would be significant."""
 NO_SLOPE = 1e-6
 """Slopes below it leave t as it is, apart from rounding."""
 MAX_SIMULATED = 100
@@ -156,11 +160,19 @@ def _correct(
 
 def _transform(t: Any, slope: Any) -> Any:
     """Return Hall's transformation of t; `slope` is the skewness divided by 3√n, and not 0."""
-    return ((1 + slope * t) ** 3 - 1) / (3 * slope) + slope / 2
+    import numpy as np
+
+    root = math.sqrt(LEAST_GROWTH)
+    beyond = np.minimum(slope * t - (root - 1), 0.0) / slope
+    cubic = ((1 + np.maximum(slope * t, root - 1)) ** 3 - 1) / (3 * slope) + slope / 2
+    return cubic + LEAST_GROWTH * beyond
 
 
 def _invert(transformed: float, slope: float) -> float:
-    return (math.cbrt(1 + 3 * slope * (transformed - slope / 2)) - 1) / slope
+    root = math.sqrt(LEAST_GROWTH)
+    cube = 1 + 3 * slope * (transformed - slope / 2)
+    beyond = min(cube - root**3, 0.0) / (3 * slope * LEAST_GROWTH)
+    return (math.cbrt(max(cube, root**3)) - 1) / slope + beyond
 
 
 def lost_power(noncentrality: float, count: int, alpha: float, test: str) -> float:
@@ -199,9 +211,23 @@ def _draw_means(count: int) -> tuple[Any, Any, Any]:
     """Return √n × mean, standard deviation and slope of simulated normal samples."""
     import numpy as np
 
-    values = np.random.default_rng(count).standard_normal((DRAWS, count))
-    means, sds = values.mean(axis=1), values.std(axis=1, ddof=1)
-    moments = (((values - means[:, None]) / sds[:, None]) ** 3).mean(axis=1)
+    return standardize(np.random.default_rng(count).standard_normal((DRAWS, count)))
+
+
+def standardize(samples: Any) -> tuple[Any, Any, Any]:
+    """Return √n × mean, standard deviation and slope of samples along the last axis."""
+    import numpy as np
+
+    count = samples.shape[-1]
+    means, sds = samples.mean(axis=-1), samples.std(axis=-1, ddof=1)
+    moments = (((samples - means[..., None]) / sds[..., None]) ** 3).mean(axis=-1)
     slopes = _estimate_skewness(moments, count) / (3 * math.sqrt(count))
     # A slope near 0 leaves t as it is.
     return means * math.sqrt(count), sds, np.where(slopes == 0, NO_SLOPE, slopes)
+
+
+def correct_statistics(t: Any, slopes: Any) -> Any:
+    """Return the t of one-sided tests (greater) with the correction, given their slopes."""
+    import numpy as np
+
+    return np.minimum(t, _transform(t, slopes))
