@@ -114,12 +114,12 @@ def test_seconds_of_the_clock_are_no_result_that_repeats(tmp_path):
 
 def test_arguments_whose_size_costs_nothing_are_not_made_larger(tmp_path):
     lines = prepare("book.py::Book.find", tmp_path / "out").lines
-    assert "no larger inputs: argument 2: calls take no longer with larger inputs" in lines
+    assert "no larger inputs: `name`: calls take no longer with larger inputs" in lines
 
 
 def test_arguments_are_made_larger_only_as_far_as_calls_can_still_be_repeated(tmp_path):
     lines = prepare("book.py::burn", tmp_path / "out").lines
-    assert "larger inputs, made from recorded calls: argument 1, 10 times as many items" in lines
+    assert "larger inputs, made from recorded calls: `items`, 10 times as many items" in lines
 
 
 def test_the_script_that_mentions_a_function_is_named_where_nothing_calls_it(tmp_path):

@@ -133,6 +133,8 @@ def test_a_draft_is_used_again_and_an_edited_one_is_not_replaced(shop, tmp_path)
     ("text", "message"),
     [
         ("src/shop/carts.py::unique", "there is no file"),
+        ("src/shop/cart.py", "name a function in it: src/shop/cart.py::unique, src/shop/cart.py"),
+        ("src/shop/cart.py::", "name a function in it: src/shop/cart.py::unique, src/shop/cart.py"),
         ("src/shop/cart.py::uniqe", "did you mean unique"),
         ("src/shop/cart.py::Cart", "name a method of it: Cart.__init__, Cart.size, Cart.total"),
         ("src/shop/cart.py::inner", "is defined inside outer"),
@@ -188,6 +190,20 @@ def test_hot_spots_of_a_command_that_runs_nothing_of_the_project_are_refused(sho
         find_hot_spots(shop, ["python", "-c", "print(1)"])
 
 
+def test_hot_spots_are_found_beside_a_test_file_that_cannot_be_imported(tmp_path):
+    use = "from mod import f\n\n\ndef test_a():\n    f(1)\n"
+    top = make_shop(tmp_path, {**UNUSABLE_TESTS, "test_a.py": use})
+    found = find_hot_spots(top)
+    assert [spot.target for spot in found.spots] == ["mod.py::f"]
+    assert "No module named 'absent_thing'" in found.notes[0]
+    assert len(found.notes[0]) < 200
+
+
+UNUSABLE_TESTS = {
+    "mod.py": "def f(x):\n    return x\n",
+    "test_a.py": "def test_a():\n    assert True\n",
+    "test_f.py": "import absent_thing\nfrom mod import f\n\n\ndef test_f():\n    f(1)\n",
+}
 LAYOUTS = {
     "tests beside a script": (
         {
@@ -243,6 +259,24 @@ def test_functions_of_projects_of_all_layouts_are_recorded(tmp_path, monkeypatch
     draft = prepare(text, tmp_path / "out")
     assert len(read_calls(draft)) == 1
     problem_files.check_problem_file(draft.problem)
+
+
+def test_a_test_file_that_cannot_be_imported_is_named_where_no_other_reaches(tmp_path, monkeypatch):
+    monkeypatch.chdir(make_shop(tmp_path, UNUSABLE_TESTS))
+    with pytest.raises(StudyError) as refused:
+        prepare("mod.py::f", tmp_path / "out")
+    text = str(refused.value)
+    assert "test_f.py can't be imported: ModuleNotFoundError: No module named 'absent_th" in text
+    assert "install absent_thing for " in text
+
+
+def test_tests_that_all_fail_are_told_by_their_error_alone(tmp_path, monkeypatch):
+    files = {**UNUSABLE_TESTS, "conftest.py": "raise RuntimeError('not set up')\n"}
+    monkeypatch.chdir(make_shop(tmp_path, files))
+    with pytest.raises(StudyError, match="no test passes on the base") as refused:
+        prepare("mod.py::f", tmp_path / "out")
+    assert "exited with 4: RuntimeError: not set up; " in str(refused.value)
+    assert len(str(refused.value)) < 500
 
 
 def test_a_folder_without_git_is_refused_with_what_to_do(tmp_path, monkeypatch):

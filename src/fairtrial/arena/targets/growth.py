@@ -91,7 +91,7 @@ async def find_growth(
     for places, is_number in plan:
         for factor in FACTORS:
             what = "times as large" if is_number else "times as many items"
-            names = ", ".join(_name_place(place) for place in places)
+            names = ", ".join(_name_place(target, place) for place in places)
             sizes = f"{names}, {factor} {what}"
             growth = Growth("larger", factor, places, sizes=sizes)
             why, seconds = await trials.run(growth)
@@ -146,8 +146,12 @@ def _list_places(sample: CallSample) -> list[tuple[tuple[int | str, ...], bool]]
     return plan
 
 
-def _name_place(place: int | str) -> str:
-    return f"argument {place + 1}" if isinstance(place, int) else place
+def _name_place(target: Target, place: int | str) -> str:
+    """Return the name of a parameter; of those of `*args` the number."""
+    if isinstance(place, str):
+        return f"`{place}`"
+    names = target.function.positions
+    return f"`{names[place]}`" if place < len(names) else f"argument {place + 1}"
 
 
 @dataclass(frozen=True, slots=True)

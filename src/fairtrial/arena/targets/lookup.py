@@ -95,6 +95,8 @@ async def find_target(text: str, folder: Path) -> Target:
     from anyio import to_thread
 
     file, _, name = _split(text)
+    if not name and file.endswith(".py"):
+        await to_thread.run_sync(_refuse_file, text, file, folder)
     if not file or not name:
         raise StudyError(Mistake((), "expected a file and a function", _EXAMPLE), source=text)
     if file.endswith(".py") or "/" in file:
@@ -281,13 +283,28 @@ async def _is_ignored(git_dir: Path, top: Path, file: Path) -> bool:
     return True
 
 
-def _find_function(text: str, file: Path, path: str, name: str) -> SourceFunction:
+def _refuse_file(text: str, file: str, folder: Path) -> None:
+    """Raise `StudyError` for a file without a function, with the functions that it has."""
+    path = _find_path(text, file, folder)
+    functions = [item for item in _read_functions(path) if item.can_be_recorded]
+    functions.sort(key=lambda item: item.name.rpartition(".")[2].startswith("_"))
+    names = [f"{file}::{item.name}" for item in functions]
+    more = f" or {len(names) - 8} more" if len(names) > 8 else ""
+    hint = f"name a function in it: {', '.join(names[:8])}{more}" if names else "it has no function"
+    raise StudyError(Mistake((), "is a whole file", hint), source=text)
+
+
+def _read_functions(file: Path) -> list[SourceFunction]:
     try:
-        functions = list_functions(file.read_bytes())
+        return list_functions(file.read_bytes())
     except OSError as error:
         raise StudyError(f"can't be read: {error.strerror}", source=str(file)) from None
     except (SyntaxError, ValueError, RecursionError) as error:
         raise StudyError(f"is no valid Python: {error}", source=str(file)) from None
+
+
+def _find_function(text: str, file: Path, path: str, name: str) -> SourceFunction:
+    functions = _read_functions(file)
     matches = [function for function in functions if function.name == name]
     if not matches:
         _refuse_unknown(text, path, name, functions)
