@@ -1,13 +1,19 @@
 """Targets: what is found for a function's name, what is recorded, and what is refused."""
 
 import json
+from dataclasses import replace
 
 import anyio
 import pytest
 from repository_kit import write_files
 from targets_kit import FILES, SETTINGS, find_hot_spots, make_shop, prepare
 
-from fairtrial.arena import evaluate_candidates, problem_files, targets
+from fairtrial.arena import (
+    evaluate_candidates,
+    evaluate_candidates_sync,
+    problem_files,
+    targets,
+)
 from fairtrial.arena.model.candidates import Candidate
 from fairtrial.core import StudyError
 
@@ -279,8 +285,29 @@ def test_tests_that_all_fail_are_told_by_their_error_alone(tmp_path, monkeypatch
     assert len(str(refused.value)) < 500
 
 
-def test_a_folder_without_git_is_refused_with_what_to_do(tmp_path, monkeypatch):
+def test_code_in_no_repository_is_a_project_by_its_folder(tmp_path, monkeypatch):
+    files, text = LAYOUTS["a script alone"]
+    write_files(tmp_path / "plain", {**files, "venv/pyvenv.cfg": "", "venv/big.py": "x = 1\n"})
+    monkeypatch.chdir(tmp_path / "plain")
+    draft = prepare(text, tmp_path / "out")
+    assert len(read_calls(draft)) == 1
+    faster = Candidate(
+        "new", files={"tools/run.py": files["tools/run.py"].replace("2 * x", "x + x")}
+    )
+    settings = replace(SETTINGS, timing="none", audit=False)
+    done = evaluate_candidates_sync(draft.problem, [faster], settings=settings)
+    assert done.judgements[0].rejection is None
+    assert any("is in no git repository: all of its files were copied" in n for n in done.notes)
+    assert not (tmp_path / "plain" / ".git").exists()
+    with pytest.raises(StudyError, match="no such file, folder or revision"):
+        evaluate_candidates_sync(draft.problem, ["main"], settings=settings)
+    with pytest.raises(StudyError, match=r"no revision 'main': .* is in no git repository"):
+        evaluate_candidates_sync(draft.problem, ["main..HEAD"], settings=settings)
+
+
+def test_a_folder_for_all_kinds_of_things_is_not_copied(tmp_path, monkeypatch):
     write_files(tmp_path, {"a.py": "def f():\n    return 1\n"})
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(StudyError, match="git init"):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(StudyError, match="move the code to a folder of its own, or type: git init"):
         prepare("a.py::f", tmp_path / "out")

@@ -14,12 +14,10 @@ from pathlib import Path, PurePosixPath
 from fairtrial.arena.candidates.protection import get_protection
 from fairtrial.arena.import_roots import find_import_roots
 from fairtrial.arena.snapshot.git import GitError, git
-from fairtrial.arena.snapshot.repository import find_repository
+from fairtrial.arena.snapshot.repository import MARKERS, find_repository
 from fairtrial.arena.targets.functions import SourceFunction, list_functions, parse_source
 from fairtrial.core import Mistake, StudyError
 
-MARKERS = ("pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "pytest.ini")
-"""Files that make their folder a project's."""
 _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _MOST_FILES = 20_000
 _MOST_IMPORTS = 6
@@ -30,7 +28,7 @@ _EXAMPLE = "such as src/shop/cart.py::Cart.total or shop.cart:Cart.total"
 class Target:
     """A function of a project.
 
-    top: the top of the git repository
+    top: the top of the git repository, or of the project if there is none
     cwd: the project's folder, relative to the top
     path: the file, relative to the project's folder
     root: the folder that the import of its module starts from, relative to the project's folder
@@ -103,7 +101,7 @@ async def find_target(text: str, folder: Path) -> Target:
         path = await to_thread.run_sync(_find_path, text, file, folder)
     else:
         path = await _find_module(text, file, folder)
-    repository = await find_repository(path.parent)
+    repository = await find_repository(path.parent, folder)
     top = repository.top.resolve()
     real = path.resolve()
     if not real.is_relative_to(top):
