@@ -93,5 +93,5 @@ def test_a_comparison_without_a_measurement_is_judged_by_its_second_side():
 
 def test_a_folder_without_benchmarks_is_refused_with_what_a_suite_has(tmp_path):
     (tmp_path / "bench.py").write_text("def track_size():\n    return 1\n")
-    with pytest.raises(StudyError, match="no suite of benchmarks is there.*time_"):
+    with pytest.raises(StudyError, match=r"no suite of benchmarks is there.*time_"):
         split_arguments(["main", ".", str(tmp_path)])
