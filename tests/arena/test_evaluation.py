@@ -9,6 +9,7 @@ from repository_kit import fingerprint, make_repository, write_files
 from fairtrial.arena import (
     ArenaSettings,
     Basis,
+    Benchmark,
     Candidate,
     Check,
     CodeProblem,
@@ -20,6 +21,7 @@ from fairtrial.arena import (
 from fairtrial.arena.checks import command_check as commands, pytest_check as tests
 from fairtrial.arena.slots.pool_folders import find_pool_folders
 from fairtrial.core import LabError, StudyError
+from fairtrial.core.events import Phase
 from fairtrial.sandbox import warm_start
 from fairtrial.sandbox.selection import FULL_SANDBOXES, try_sandbox
 
@@ -360,3 +362,19 @@ def test_candidates_may_be_given_by_path(top, tmp_path):
     )
     assert [judgement.name for judgement in done.judgements] == ["heap"] * 3
     assert [item.duplicate_of for item in done.judgements] == [None, "heap", "heap"]
+
+
+def test_nothing_is_timed_where_no_candidate_can_be_used(top, tmp_path):
+    (tmp_path / "garbage.patch").write_text("this is no diff\n")
+    phases = []
+    settings = ArenaSettings(
+        unsandboxed=not HAS_SANDBOX,
+        lock_folder=tmp_path,
+        emit=lambda event: phases.append(getattr(event, "phase", None)),
+    )
+    bench = Benchmark("few", call="few:smallest", inputs=CHECKS[1].inputs)
+    problem = make_problem(top, check=CHECKS[1:], bench=(bench,))
+    done = evaluate_candidates_sync(problem, [tmp_path / "garbage.patch"], settings=settings)
+    assert done.judgements[0].rejection.reason == Reason.UNUSABLE
+    assert Phase.BASE_CHECKS in phases
+    assert Phase.BASE_TIMING not in phases

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from fairtrial.arena import Comparison, Judgement, Verdict, commands, suites
+from fairtrial.cli.compare_arguments import split_arguments
 from fairtrial.core import StudyError
 
 PYTHON = shlex.quote(sys.executable)
@@ -88,3 +89,9 @@ def test_what_is_written_can_be_read_again(inside, run):
 def test_a_comparison_without_a_measurement_is_judged_by_its_second_side():
     sides = (Judgement("a", "", Verdict.PASSED), Judgement("b", "", Verdict.PASSED))
     assert Comparison("p", *sides, None).judged.name == "b"
+
+
+def test_a_folder_without_benchmarks_is_refused_with_what_a_suite_has(tmp_path):
+    (tmp_path / "bench.py").write_text("def track_size():\n    return 1\n")
+    with pytest.raises(StudyError, match=r"no suite of benchmarks is there.*time_"):
+        split_arguments(["main", ".", str(tmp_path)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -101,10 +101,14 @@ async def evaluate_candidates(
     problem, read = await read_candidates(problem, candidates)
     async with (
         open_arena(problem, slots=slots, settings=settings) as arena,
-        _opening_bench(arena, settings) as bench,
+        AsyncExitStack() as opened,
     ):
-        notes = await audit_quickly(arena, settings)
         resolved = await arena.resolve_all(read)
+        bench: Bench | None = None
+        notes: tuple[str, ...] = ()
+        if not read or any(isinstance(changes, Changes) for changes in resolved):
+            bench = await opened.enter_async_context(_opening_bench(arena, settings))
+            notes = await audit_quickly(arena, settings)
         judgements = await judge_all(arena, read, emit=settings.emit, resolved=resolved)
         if bench is not None:
             phase = TimingPhase(

@@ -64,7 +64,10 @@ def split_arguments(words: Sequence[str]) -> ComparedVersions:
     if len(versions) != 2 and not is_range:
         if len(words) == 3:
             message = f"{words[-1]} is no problem file, and no suite of benchmarks is there"
-            raise StudyError(Mistake((), message, f"write {USAGE}"))
+            hint = f"write {USAGE}"
+            if Path(words[-1]).exists():
+                hint = "a suite has tests that take `benchmark`, or functions time_* or peakmem_*"
+            raise StudyError(Mistake((), message, hint))
         what = "two versions and a problem"
         given = " ".join(words) or "nothing"
         raise StudyError(Mistake((), f"expected {what}, got {given}", f"write {USAGE}"))

@@ -11,7 +11,6 @@ from fairtrial.cli.compare_arguments import CommandAfterDashes, words_after_dash
 from fairtrial.cli.interrupts import run_interruptible
 from fairtrial.cli.output import json_option, print_json
 from fairtrial.cli.problem_commands import choose_emit, print_notes, unsandboxed_option
-from fairtrial.cli.table import print_table
 
 
 @click.command(
@@ -50,21 +49,23 @@ def command(most: int, unsandboxed: bool, as_json: bool) -> None:
 def print_hot_spots(hot_spots: targets.HotSpots, *, next_step: bool = True) -> None:
     """Print the functions as a table, with the command that goes on from there."""
     click.echo(f"{hot_spots.command}: {hot_spots.seconds:.1f} s, profiled, which makes it slower")
-    columns = ("function", "own", "total", "calls", "tests", "calls to record")
-    rows = []
+    rows = [("own", "total", "calls", "tests", "recordable", "function")]
     for spot in hot_spots.spots:
         recordable = "" if spot.recordable is None else f"{spot.recordable:,}"
         rows.append(
             (
-                spot.target,
                 f"{spot.own_s:.3f} s",
                 f"{spot.total_s:.3f} s",
                 f"{spot.calls:,}",
                 f"{spot.tests:,}",
-                f"no: {spot.why_not}" if spot.why_not else recordable,
+                "no" if spot.why_not else recordable,
+                f"{spot.target}  # {spot.why_not}" if spot.why_not else spot.target,
             )
         )
-    print_table(columns, rows, total=len(rows))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
+    for *figures, target in rows:  # targets last and whole, since people copy them
+        cells = (figure.rjust(width) for figure, width in zip(figures, widths, strict=True))
+        click.echo("  ".join((*cells, target)))
     print_notes(hot_spots.notes)
     if next_step:
         usable = [spot.target for spot in hot_spots.spots if spot.recordable]

@@ -39,7 +39,7 @@ def resolve_problem(
     records: whether the words after ``--`` are a command to record
     """
     command = words_after_dashes()
-    if not targets.is_target(str(given)):
+    if not targets.is_target(str(given)) and given.suffix != ".py":
         if records:
             message = "--record is for a target, such as src/shop/cart.py::Cart.total"
             raise StudyError(Mistake((), message, "leave it out"))

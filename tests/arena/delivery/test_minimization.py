@@ -27,6 +27,7 @@ MODULE = "\n\n".join(
 )
 OTHER = "VALUE = 1\n"
 FILES = {"src/mod.py": MODULE, "src/other.py": OTHER, "src/gone.py": "X = 1\n"}
+NOTE = "it makes a, b and c faster"
 FAST, NEEDED, IDLE = ("n + 0", "0 + n"), ("n + 1", "1 + n"), ("n + 2", "2 + n")
 
 
@@ -72,7 +73,7 @@ def minimize(tmp_path, monkeypatch):
                 resources = replace(resources, problem=replace(resources.problem, bench=bench))
                 rules = PathRules.from_problem(resources.problem)
                 arena = Arena(resources, [Watched(judge)], rules, ())
-                candidate = Candidate("best", files=files)
+                candidate = Candidate("best", files=files, note=NOTE)
                 changes = await arena.resolve(candidate)
                 judgement = await arena.judge(candidate, changes)
                 text = "".join(state.content.decode() for state in changes.files.values())
@@ -83,6 +84,7 @@ def minimize(tmp_path, monkeypatch):
 
         monkeypatch.setattr(minimization, "time_candidate", time_candidate)
         found = anyio.run(work)
+        minimize.note = found and found.candidate.note
         left = found and {
             path: state.content.decode() for path, state in found.changes.files.items()
         }
@@ -96,6 +98,8 @@ def test_places_without_a_part_in_the_gain_are_taken_out_and_the_rest_is_measure
     left, measured = minimize(files)
     assert left == {"src/mod.py": change(FAST, NEEDED)}
     assert measured[-1] == "least"
+    assert minimize.note.startswith("(Some of this was taken out")
+    assert minimize.note.endswith(NOTE)
 
 
 def test_places_that_share_the_gain_stay(minimize):

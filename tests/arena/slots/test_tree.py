@@ -458,6 +458,14 @@ def test_every_change_shows_in_the_fingerprint(slot, base, edit):
     assert slot.fingerprint() == before
 
 
+def test_empty_folders_do_not_show_in_the_fingerprint_while_versions_are_timed(slot):
+    before = slot.fingerprint(has_empty=False)
+    (slot.folder / ".venv").mkdir()
+    assert slot.fingerprint(has_empty=False) == before
+    (slot.folder / ".venv" / "mod.py").write_text("")
+    assert slot.fingerprint(has_empty=False) != before
+
+
 def test_equal_slots_have_equal_fingerprints(tmp_path, slot, base):
     (tmp_path / "two").mkdir()
     other = stage(tmp_path / "two", base)

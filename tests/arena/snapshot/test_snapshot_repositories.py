@@ -34,13 +34,12 @@ def take(tmp_path, tmp_path_factory):
 
 
 def test_folders_without_a_tree_are_refused_with_what_to_do(tmp_path):
-    (tmp_path / "plain").mkdir()
     run_git(tmp_path, "init", "--quiet", "--bare", "bare.git")
     top = make_repository(tmp_path / "top", {"a": "1"})
     marked = make_repository(tmp_path / "marked", {"a": "1"})
     run_git(marked, "config", "core.bare", "true")
     cases = {
-        tmp_path / "plain": "not in a git repository.*git init",
+        Path("/"): "no git repository.*git init /",
         tmp_path / "nowhere": "can't be read: No such file",
         tmp_path / "bare.git": "bare repository.*clone it",
         tmp_path / "bare.git" / "objects": "bare repository.*clone it",
@@ -51,6 +50,27 @@ def test_folders_without_a_tree_are_refused_with_what_to_do(tmp_path):
     for folder, message in cases.items():
         with pytest.raises(StudyError, match=message):
             anyio.run(find_top, folder)
+
+
+def test_a_folder_in_no_repository_is_taken_without_environments_and_caches(tmp_path, take):
+    files = {
+        "pkg/mod.py": "1",
+        "pkg/__pycache__/mod.pyc": "2",
+        "env/pyvenv.cfg": "3",
+        "skip.py": "4",
+        ".gitignore": "skip.py",
+    }
+    plain = tmp_path / "plain"
+    write_files(plain, {name: files[name] for name in files})
+    _, taken = take(plain)
+    assert sorted(taken) == [".gitignore", "pkg/mod.py"]
+
+
+def test_the_top_of_a_folder_in_no_repository_is_where_its_packaging_is(tmp_path):
+    write_files(tmp_path / "a", {"pyproject.toml": "", "src/pkg/__init__.py": ""})
+    write_files(tmp_path / "b", {"pkg/__init__.py": "", "pkg/inner/__init__.py": ""})
+    assert anyio.run(find_top, tmp_path / "a" / "src" / "pkg") == tmp_path / "a"
+    assert anyio.run(find_top, tmp_path / "b" / "pkg" / "inner") == tmp_path / "b"
 
 
 def test_a_configuration_that_git_cannot_read_is_reported(tmp_path):

@@ -5,6 +5,7 @@ import json
 import pytest
 from targets_kit import make_shop, prepare
 
+from fairtrial.arena import problem_files
 from fairtrial.core import StudyError
 
 BOOK = '''
@@ -48,7 +49,14 @@ def burn(items):
     return len(items)
 
 
+def sort_four(items):
+    if len(items) != 4:
+        raise ValueError("not four")
+    return sorted(items)
+
+
 if __name__ == "__main__":
+    sort_four([4, 1, 9, 3])
     book = Book.of(["a", "b"] * 50)
     Special.of(["c"])
     print(book.names(), book.find("a"), stamp(), burn([1, 2, 3]))
@@ -114,12 +122,23 @@ def test_seconds_of_the_clock_are_no_result_that_repeats(tmp_path):
 
 def test_arguments_whose_size_costs_nothing_are_not_made_larger(tmp_path):
     lines = prepare("book.py::Book.find", tmp_path / "out").lines
-    assert "no larger inputs: argument 2: calls take no longer with larger inputs" in lines
+    assert "no larger inputs: `name`: calls take no longer with larger inputs" in lines
+    assert lines[-2].startswith(
+        "one input alone can be known by heart, so no gain on it is adopted"
+    )
 
 
 def test_arguments_are_made_larger_only_as_far_as_calls_can_still_be_repeated(tmp_path):
     lines = prepare("book.py::burn", tmp_path / "out").lines
-    assert "larger inputs, made from recorded calls: argument 1, 10 times as many items" in lines
+    assert "larger inputs, made from recorded calls: `items`, 10 times as many items" in lines
+
+
+def test_one_recorded_call_is_not_timed_beside_inputs_that_vary(tmp_path):
+    draft = prepare("book.py::burn", tmp_path / "larger")
+    assert [item.name for item in problem_files.load_problem(draft.problem).bench] == ["larger"]
+    draft = prepare("book.py::sort_four", tmp_path / "varied")
+    assert "new inputs, made from recorded calls: `items`, of the same size" in draft.lines
+    assert [item.name for item in problem_files.load_problem(draft.problem).bench] == ["varied"]
 
 
 def test_the_script_that_mentions_a_function_is_named_where_nothing_calls_it(tmp_path):

@@ -1,13 +1,19 @@
 """Targets: what is found for a function's name, what is recorded, and what is refused."""
 
 import json
+from dataclasses import replace
 
 import anyio
 import pytest
 from repository_kit import write_files
 from targets_kit import FILES, SETTINGS, find_hot_spots, make_shop, prepare
 
-from fairtrial.arena import evaluate_candidates, problem_files, targets
+from fairtrial.arena import (
+    evaluate_candidates,
+    evaluate_candidates_sync,
+    problem_files,
+    targets,
+)
 from fairtrial.arena.model.candidates import Candidate
 from fairtrial.core import StudyError
 
@@ -133,6 +139,8 @@ def test_a_draft_is_used_again_and_an_edited_one_is_not_replaced(shop, tmp_path)
     ("text", "message"),
     [
         ("src/shop/carts.py::unique", "there is no file"),
+        ("src/shop/cart.py", "name a function in it: src/shop/cart.py::unique, src/shop/cart.py"),
+        ("src/shop/cart.py::", "name a function in it: src/shop/cart.py::unique, src/shop/cart.py"),
         ("src/shop/cart.py::uniqe", "did you mean unique"),
         ("src/shop/cart.py::Cart", "name a method of it: Cart.__init__, Cart.size, Cart.total"),
         ("src/shop/cart.py::inner", "is defined inside outer"),
@@ -188,6 +196,20 @@ def test_hot_spots_of_a_command_that_runs_nothing_of_the_project_are_refused(sho
         find_hot_spots(shop, ["python", "-c", "print(1)"])
 
 
+def test_hot_spots_are_found_beside_a_test_file_that_cannot_be_imported(tmp_path):
+    use = "from mod import f\n\n\ndef test_a():\n    f(1)\n"
+    top = make_shop(tmp_path, {**UNUSABLE_TESTS, "test_a.py": use})
+    found = find_hot_spots(top)
+    assert [spot.target for spot in found.spots] == ["mod.py::f"]
+    assert "No module named 'absent_thing'" in found.notes[0]
+    assert len(found.notes[0]) < 200
+
+
+UNUSABLE_TESTS = {
+    "mod.py": "def f(x):\n    return x\n",
+    "test_a.py": "def test_a():\n    assert True\n",
+    "test_f.py": "import absent_thing\nfrom mod import f\n\n\ndef test_f():\n    f(1)\n",
+}
 LAYOUTS = {
     "tests beside a script": (
         {
@@ -245,8 +267,47 @@ def test_functions_of_projects_of_all_layouts_are_recorded(tmp_path, monkeypatch
     problem_files.check_problem_file(draft.problem)
 
 
-def test_a_folder_without_git_is_refused_with_what_to_do(tmp_path, monkeypatch):
+def test_a_test_file_that_cannot_be_imported_is_named_where_no_other_reaches(tmp_path, monkeypatch):
+    monkeypatch.chdir(make_shop(tmp_path, UNUSABLE_TESTS))
+    with pytest.raises(StudyError) as refused:
+        prepare("mod.py::f", tmp_path / "out")
+    text = str(refused.value)
+    assert "test_f.py can't be imported: ModuleNotFoundError: No module named 'absent_th" in text
+    assert "install absent_thing for " in text
+
+
+def test_tests_that_all_fail_are_told_by_their_error_alone(tmp_path, monkeypatch):
+    files = {**UNUSABLE_TESTS, "conftest.py": "raise RuntimeError('not set up')\n"}
+    monkeypatch.chdir(make_shop(tmp_path, files))
+    with pytest.raises(StudyError, match="no test passes on the base") as refused:
+        prepare("mod.py::f", tmp_path / "out")
+    assert "exited with 4: RuntimeError: not set up; " in str(refused.value)
+    assert len(str(refused.value)) < 500
+
+
+def test_code_in_no_repository_is_a_project_by_its_folder(tmp_path, monkeypatch):
+    files, text = LAYOUTS["a script alone"]
+    write_files(tmp_path / "plain", {**files, "venv/pyvenv.cfg": "", "venv/big.py": "x = 1\n"})
+    monkeypatch.chdir(tmp_path / "plain")
+    draft = prepare(text, tmp_path / "out")
+    assert len(read_calls(draft)) == 1
+    faster = Candidate(
+        "new", files={"tools/run.py": files["tools/run.py"].replace("2 * x", "x + x")}
+    )
+    settings = replace(SETTINGS, timing="none", audit=False)
+    done = evaluate_candidates_sync(draft.problem, [faster], settings=settings)
+    assert done.judgements[0].rejection is None
+    assert any("is in no git repository: all of its files were copied" in n for n in done.notes)
+    assert not (tmp_path / "plain" / ".git").exists()
+    with pytest.raises(StudyError, match="no such file, folder or revision"):
+        evaluate_candidates_sync(draft.problem, ["main"], settings=settings)
+    with pytest.raises(StudyError, match=r"no revision 'main': .* is in no git repository"):
+        evaluate_candidates_sync(draft.problem, ["main..HEAD"], settings=settings)
+
+
+def test_a_folder_for_all_kinds_of_things_is_not_copied(tmp_path, monkeypatch):
     write_files(tmp_path, {"a.py": "def f():\n    return 1\n"})
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(StudyError, match="git init"):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(StudyError, match="move the code to a folder of its own, or type: git init"):
         prepare("a.py::f", tmp_path / "out")

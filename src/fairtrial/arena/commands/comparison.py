@@ -14,8 +14,8 @@ from fairtrial.arena.model.judgements import Judgement
 from fairtrial.arena.model.timings import Arm, Measurement
 from fairtrial.arena.model.verdicts import Basis, Failure, Reason, Rejection, Verdict
 from fairtrial.arena.settings import ArenaSettings
+from fairtrial.arena.snapshot.repository import find_repository
 from fairtrial.arena.snapshot.revisions import find_range, split_range
-from fairtrial.arena.snapshot.snapshot import find_top
 from fairtrial.arena.timing.decision import DecisionRules, measure
 from fairtrial.arena.timing.stats.sequential import LOOKS
 from fairtrial.arena.timing_phase import report_timing
@@ -108,7 +108,9 @@ async def compare_revisions(
 async def _require_repository(folder: Path) -> None:
     """Raise `StudyError` if a folder lies in no repository."""
     try:
-        await find_top(folder)
+        repository = await find_repository(folder)
+        if repository.is_made:
+            raise StudyError("is in no git repository")
     except StudyError as error:
         reasons = "; ".join(mistake.message for mistake in error.mistakes)
         hint = "two commands need no repository: compare --command A --command B"

@@ -18,6 +18,7 @@ from fairtrial.core import events
 
 MOST_TRIALS = 6
 """How many smaller changes are tried."""
+_OUTDATED = "(Some of this was taken out again, as it carried no part of the gain: see the patch.)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +142,14 @@ async def _check(
     arena: Arena, winner: CheckedChange, edits: FileEdits, places: Sequence[ChangedPlace]
 ) -> CheckedChange | None:
     """Return a part of the winner's change if it passes the checks."""
-    candidate = replace(winner.candidate, diff=None, revision="", files=apply_places(edits, places))
+    note = winner.candidate.note
+    candidate = replace(
+        winner.candidate,
+        diff=None,
+        revision="",
+        files=apply_places(edits, places),
+        note=f"{_OUTDATED}\n{note}" if note else "",
+    )
     changes = await arena.resolve(candidate)
     if isinstance(changes, Rejection) or not changes.files:
         return None

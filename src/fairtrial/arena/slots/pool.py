@@ -82,9 +82,12 @@ class WorktreeSlot:
         """
         return tuple(sorted(await in_thread(self._get_staging().restore)))
 
-    async def fingerprint(self) -> str:
-        """Return a hash of all paths, modes and contents."""
-        return await in_thread(self._get_staging().fingerprint)
+    async def fingerprint(self, *, has_empty: bool = True) -> str:
+        """Return a hash of all paths, modes and contents.
+
+        has_empty: whether empty folders count; sandboxes make some, as mount points
+        """
+        return await in_thread(partial(self._get_staging().fingerprint, has_empty=has_empty))
 
     def release(self) -> None:
         """End the lease: the folder may hold another candidate from now on."""

@@ -204,16 +204,24 @@ class Staging:
                 os.close(source)
         return Origin(f"{self.store}/{new_name}", original)
 
-    def fingerprint(self) -> str:
-        """Return a hash of all paths, modes and contents, without `.git` at the top."""
+    def fingerprint(self, *, has_empty: bool = True) -> str:
+        """Return a hash of all paths, modes and contents, without `.git` at the top.
+
+        has_empty: whether empty folders count; sandboxes make some, as mount points
+        """
         digest = hashlib.sha256()
         with self._opened(self.folder) as top:
-            for folder, names in sorted(list_tree(top).items()):
+            tree = list_tree(top)
+            for folder, names in sorted(tree.items()):
                 if folder.startswith(".git/"):
                     continue
                 with _walk_to(folder, top) as handle:
                     for name, signature in sorted(names.items()):
-                        if folder + name != ".git":
+                        is_folder = stat.S_ISDIR(signature[0])
+                        is_left_out = (
+                            is_folder and not has_empty and not tree.get(f"{folder}{name}/")
+                        )
+                        if folder + name != ".git" and not is_left_out:
                             digest.update(b"%s\0%o\0" % (os.fsencode(folder + name), signature[0]))
                             digest.update(self._digest(folder, name, signature, handle))
         return digest.hexdigest()

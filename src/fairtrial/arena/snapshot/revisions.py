@@ -71,6 +71,9 @@ async def find_range(folder: Path, text: str) -> RevisionRange | None:
 
 async def find_commit(repository: Repository, revision: str) -> str:
     """Return the id of the commit that a revision names; raise `StudyError` if there is none."""
+    if repository.is_made:
+        message = f"there is no revision '{revision}': {repository.top} is in no git repository"
+        raise StudyError(Mistake((), message, "git init, git add and git commit make one"))
     try:
         if revision.startswith("-") or "\0" in revision:
             raise GitError(("rev-parse",), 1, "")

@@ -51,7 +51,7 @@ class Snapshot:
 async def find_top(folder: Path) -> Path:
     """Return the top of the working tree that a folder or file is in.
 
-    Raises `StudyError` if it is not in a git repository.
+    Raises `StudyError` if it is in a repository without one.
     """
     return (await find_repository(folder)).top
 
@@ -80,7 +80,7 @@ async def take_snapshot(
 ) -> Snapshot:
     """Take a snapshot of the tree that `folder` is in, with untracked but without ignored files.
 
-    Raises `StudyError` if there is no repository or its files can't be taken, and `LabError` if the
+    Raises `StudyError` if its files can't be taken, and `LabError` if the
     snapshot can't be written.
 
     home: a folder outside the tree, for the private repository (`home/repo`)
@@ -127,7 +127,10 @@ async def _commit_disk(
     }
     if any(source.is_file() for source in added.values()):
         await add_to_commit(repo, added)
-    return repo, tuple(note for listing in listings for note in listing.notes)
+    notes = [note for listing in listings for note in listing.notes]
+    if repository.is_made:
+        notes.append(f"{repository.top} is in no git repository: all of its files were copied")
+    return repo, tuple(notes)
 
 
 async def _create_repository(repo: Path, object_format: str) -> Path:

@@ -6,6 +6,7 @@ from fairtrial.arena.targets.drafts import (
     prepare_target as prepare_target,
 )
 from fairtrial.arena.targets.hot_spots import (
+    HotSpot as HotSpot,
     HotSpots as HotSpots,
     find_hot_spots as find_hot_spots,
 )

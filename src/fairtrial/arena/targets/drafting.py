@@ -51,6 +51,11 @@ class Findings:
         """The tests that reach the function."""
         return sorted(self.recording.tests - {""})
 
+    @property
+    def times_recorded(self) -> bool:
+        """Whether recorded calls are timed: not one alone, which can be known by heart."""
+        return len(self.sample.calls) > 1 or (bool(self.sample.calls) and self.growth is None)
+
     def describe(self) -> list[str]:
         """Return lines about what was found, for people."""
         recording, sample = self.recording, self.sample
@@ -70,6 +75,11 @@ class Findings:
         lines += [f"left out: {_count(count, 'call')}: {why}" for why, count in self.left_out()]
         if self.growth is not None:
             lines.append(self.growth.text)
+        elif len(sample.calls) == 1:
+            lines.append(
+                "one input alone can be known by heart, so no gain on it is adopted: record a "
+                "command with more calls (--record), or add a maker to makers.py"
+            )
         return [*lines, *self.notes]
 
     def left_out(self) -> list[tuple[str, int]]:
@@ -99,6 +109,9 @@ def write_makers(findings: Findings) -> str:
         lines += [
             f'CALLS = load_calls(__file__, "{CALLS}")  # with the time that each stands for',
             "",
+        ]
+    if findings.times_recorded:
+        lines += [
             "",
             "def recorded(rng):",
             '    """A recorded call, drawn by the time that calls of its kind took."""',
@@ -118,8 +131,8 @@ def write_makers(findings: Findings) -> str:
         places = ", ".join(map(repr, growth.places))
         lines += [
             "",
-            "def larger(rng):",
-            f'    """A recorded call with larger arguments of other content: {growth.sizes}."""',
+            f"def {growth.maker}(rng):",
+            f'    """A recorded call with arguments of other content: {growth.sizes}."""',
             f"    return CALLS.draw_larger(rng, arguments=[{places}], factor={growth.factor})",
             "",
         ]
@@ -169,7 +182,7 @@ def _write_benchmarks(findings: Findings) -> list[str]:
     if not sample.calls and growth is None:
         return ["# bench: the slowest tests are timed, as there are no calls to time"]
     lines = ["bench:"]
-    if sample.calls:
+    if findings.times_recorded:
         lines += [
             f"  # {_count(len(sample.calls), 'distinct recorded input')}",
             "  - name: recorded",

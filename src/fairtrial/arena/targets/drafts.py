@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -21,7 +22,6 @@ from fairtrial.arena.targets.drafting import (
     PROBLEM,
     Findings,
     draft_files,
-    list_some,
     write_calls_file,
     write_makers,
 )
@@ -45,6 +45,8 @@ STATE = "target.json"
 SHORT_SUITE_S = 10.0
 """A suite up to this long is taken as a whole, not only the files that reach the function."""
 NUMBER = 0
+_MISSING = re.compile(r"No module named '([^'.]+)")
+_WORKS = "see that it works in a copy of your tree, without network"
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,15 +217,26 @@ def _refuse_unreached(
     passed = sum(run.passed for run in runs)
     if failed and not passed:
         what = "fails" if failed[0].command.is_script else "no test passes on the base"
-        message = f"{shorten(failed[0].command)}: {what}: {failed[0].ended}"
-        hint = f"see that it works in a copy of your tree, without network; or {hint}"
+        message = f"{shorten(failed[0].command)}: {what}: {failed[0].trouble}"
+        hint = f"{_tell_installing(failed, resources) or _WORKS}; or {hint}"
         raise StudyError(Mistake((), message, hint), source=target.text)
     what = "no tests or scripts were found that call"
     if runs:
         what = f"none of {ran:,} tests reaches" if ran else "nothing that was run calls"
     message = f"{what} {target.function.name}"
+    uncollected = [run for run in failed if run.uncollected]
+    if uncollected:
+        message += f", but {uncollected[0].trouble}"
+        hint = f"{_tell_installing(uncollected, resources) or _WORKS}; or {hint}"
     message += f", and its type hints make no inputs: {why}" if why else ""
     raise StudyError(Mistake((), message, hint), source=target.text)
+
+
+def _tell_installing(runs: Sequence[RecordedRun], resources: ArenaResources) -> str:
+    """Return how to install a module that tests miss; empty if they miss none."""
+    missing = _MISSING.search(" ".join(run.trouble for run in runs))
+    python = resources.interpreter.executable
+    return f"install {missing[1]} for {python}, which runs the tests" if missing else ""
 
 
 def _refuse_unjudgeable(
@@ -306,11 +319,11 @@ def _write_notes(runs: Sequence[RecordedRun]) -> list[str]:
                 "addopts of the pytest configuration are off: a plug-in for them is missing"
             )
         if run.uncollected:
-            notes.append(f"can't be imported: {list_some(sorted(run.uncollected))}")
+            notes.append(run.trouble)
         if failing:
             notes.append(f"{len(failing)} tests fail on the base, such as {failing[0]}")
         elif run.ended and not run.uncollected:
-            notes.append(f"{shorten(run.command)} {run.ended[:200]}")
+            notes.append(f"{shorten(run.command)} {run.trouble}")
     return notes
 
 

@@ -27,7 +27,8 @@ class SourceFunction:
     owner: the class of a class method; else empty
     is_async: whether it is a coroutine function
     has_hints: whether all of its parameters have type hints
-    parameters: its parameters with their hints, without `self` and `cls`
+    parameters: its parameters that have no default, with their hints, without `self` and `cls`
+    positions: the names of the parameters that a recorded call's arguments stand for, in order
     doc: the first line of its docstring
     """
 
@@ -42,6 +43,7 @@ class SourceFunction:
     is_async: bool = False
     has_hints: bool = False
     parameters: tuple[tuple[str, str], ...] = ()
+    positions: tuple[str, ...] = ()
     doc: str = ""
 
     @property
@@ -145,6 +147,8 @@ def _describe(
     text = lines[node.lineno - 1] if node.lineno <= len(lines) else ""
     arguments = node.args
     parameters = [*arguments.posonlyargs, *arguments.args]
+    positions = tuple(parameter.arg for parameter in parameters)
+    owner = prefix.rstrip(".") if kind == "method" and "classmethod" in names else ""
     if kind == "method" and "staticmethod" not in names:
         parameters = parameters[1:]
     required = len(parameters) - len(arguments.defaults)
@@ -161,10 +165,11 @@ def _describe(
         node.lineno,
         record_line,
         text[: len(text) - len(text.lstrip())],
-        prefix.rstrip(".") if kind == "method" and "classmethod" in names else "",
+        owner,
         isinstance(node, ast.AsyncFunctionDef),
         bool(hinted) and all(hint for _, hint in hinted),
         hinted,
+        positions[1:] if owner else positions,
         doc,
     )
 

@@ -33,6 +33,8 @@ from fairtrial.arena.targets.replay import CallSample
 from fairtrial.core import StudyError
 from fairtrial.sandbox import Ending, wire
 
+VARIED = "varied"
+"""The maker of arguments that are no larger than recorded ones."""
 FACTORS = (100, 30, 10, 3)
 HINTED_SIZES = (200, 20, 5)
 MOST_CALL_S = 0.1
@@ -68,7 +70,8 @@ class Growth:
         """A sentence about the inputs."""
         if self.hints:
             return f"inputs made from type hints ({', '.join(self.hints)}): no call was recorded"
-        return f"larger inputs, made from recorded calls: {self.sizes}"
+        kind = "new" if self.maker == VARIED else "larger"
+        return f"{kind} inputs, made from recorded calls: {self.sizes}"
 
 
 WriteFiles = Callable[[Growth], Mapping[str, str]]
@@ -80,7 +83,8 @@ async def find_growth(
 ) -> tuple[Growth | None, str]:
     """Return how arguments can be made larger such that the base accepts them.
 
-    Returns None and the reason if they can't.
+    From one recorded call, others of the same size are made if larger ones can't be. Returns None
+    and the reason if none can.
     """
     plan = _list_places(sample)
     if not plan:
@@ -89,17 +93,22 @@ async def find_growth(
     trials = _Trials(resources, target, draft)
     _, recorded_s = await trials.run(Growth("larger", 1))
     for places, is_number in plan:
+        names = ", ".join(_name_place(target, place) for place in places)
         for factor in FACTORS:
             what = "times as large" if is_number else "times as many items"
-            names = ", ".join(_name_place(place) for place in places)
-            sizes = f"{names}, {factor} {what}"
-            growth = Growth("larger", factor, places, sizes=sizes)
+            growth = Growth("larger", factor, places, sizes=f"{names}, {factor} {what}")
             why, seconds = await trials.run(growth)
             if not why and seconds < max(LEAST_GROWTH * recorded_s, LEAST_CALL_S):
                 why = "calls take no longer with larger inputs"
             if not why:
                 return growth, ""
             whys[names] = why
+    if len(sample.calls) == 1:
+        for places, is_number in plan:
+            names = ", ".join(_name_place(target, place) for place in places)
+            growth = Growth(VARIED, 1, places, sizes=f"{names}, of the same size")
+            if not is_number and not (await trials.run(growth))[0]:
+                return growth, ""
     return None, "; ".join(f"{names}: {why}" for names, why in [*whys.items()][:3])
 
 
@@ -146,8 +155,12 @@ def _list_places(sample: CallSample) -> list[tuple[tuple[int | str, ...], bool]]
     return plan
 
 
-def _name_place(place: int | str) -> str:
-    return f"argument {place + 1}" if isinstance(place, int) else place
+def _name_place(target: Target, place: int | str) -> str:
+    """Return the name of a parameter; of those of `*args` the number."""
+    if isinstance(place, str):
+        return f"`{place}`"
+    names = target.function.positions
+    return f"`{names[place]}`" if place < len(names) else f"argument {place + 1}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +187,8 @@ class _Trials:
             calls = await make_inputs("inputs", check, stages, "draft")
         except StudyError as error:
             return str(error.mistakes[0].message)[:300], 0.0
+        if growth.maker == VARIED and len({wire.dump_encoded(dict(c.case)) for c in calls}) < 2:
+            return "it makes the same arguments every time", 0.0
         job = write_job(check, calls, clocked=True)
         reports: list[list[dict[str, Any]]] = []
         seconds: list[list[float]] = []

@@ -10,7 +10,7 @@ from typing import Any
 
 from fairtrial.arena.build import build_base
 from fairtrial.arena.candidates.protection import get_protection
-from fairtrial.arena.checks.exit_text import in_one_line, tail_of, tell_ending
+from fairtrial.arena.checks.exit_text import tail_of, tell_ending
 from fairtrial.arena.import_roots import find_import_roots
 from fairtrial.arena.model.problem import Check, CodeProblem
 from fairtrial.arena.opening import open_resources
@@ -24,6 +24,7 @@ from fairtrial.arena.targets.lookup import find_project
 from fairtrial.arena.targets.recording import (
     LONGEST_S,
     RecordedFunction,
+    find_error,
     join_recordings,
     record,
 )
@@ -166,6 +167,7 @@ async def _profile(resources: ArenaResources, command: TestCommand) -> tuple[Any
     if words[0] != "{python}" or len(words) < 2:
         message = f"{words[0]} is not Python: only Python commands can be profiled"
         raise StudyError(Mistake((), message, "write: -- python script.py"))
+    words += ["--continue-on-collection-errors"] if command.is_pytest else []
     job = {"run": words[1:], "top": ""}
     async with resources.lease() as (slot, _):
         stage = resources.stage(slot, may_be_warm=False)
@@ -180,7 +182,7 @@ async def _profile(resources: ArenaResources, command: TestCommand) -> tuple[Any
         await slot.restage()
     ended = ""
     if done.ending != Ending.EXITED or done.exit_code != 0:
-        output = in_one_line(tail_of(done))
+        output = find_error(tail_of(done))
         ended = f"{tell_ending(done, made)}{': ' if output else ''}{output}"
     try:
         return json.loads(done.channel), ended
@@ -247,6 +249,7 @@ async def _try_recording(
             reasons = sorted(recording.left_out.items(), key=lambda entry: -entry[1])
             lost = sum(recording.left_out.values())
             why = reasons[0][0] if reasons and not recording.calls else ""
-            spot = replace(spot, recordable=max(recording.total - lost, 0), why_not=why)
+            recordable = 0 if why else max(recording.total - lost, 0)
+            spot = replace(spot, recordable=recordable, why_not=why)
         spots.append(spot)
     return spots

@@ -14,12 +14,10 @@ from pathlib import Path, PurePosixPath
 from fairtrial.arena.candidates.protection import get_protection
 from fairtrial.arena.import_roots import find_import_roots
 from fairtrial.arena.snapshot.git import GitError, git
-from fairtrial.arena.snapshot.repository import find_repository
+from fairtrial.arena.snapshot.repository import MARKERS, find_repository
 from fairtrial.arena.targets.functions import SourceFunction, list_functions, parse_source
 from fairtrial.core import Mistake, StudyError
 
-MARKERS = ("pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "pytest.ini")
-"""Files that make their folder a project's."""
 _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _MOST_FILES = 20_000
 _MOST_IMPORTS = 6
@@ -30,7 +28,7 @@ _EXAMPLE = "such as src/shop/cart.py::Cart.total or shop.cart:Cart.total"
 class Target:
     """A function of a project.
 
-    top: the top of the git repository
+    top: the top of the git repository, or of the project if there is none
     cwd: the project's folder, relative to the top
     path: the file, relative to the project's folder
     root: the folder that the import of its module starts from, relative to the project's folder
@@ -95,13 +93,15 @@ async def find_target(text: str, folder: Path) -> Target:
     from anyio import to_thread
 
     file, _, name = _split(text)
+    if not name and file.endswith(".py"):
+        await to_thread.run_sync(_refuse_file, text, file, folder)
     if not file or not name:
         raise StudyError(Mistake((), "expected a file and a function", _EXAMPLE), source=text)
     if file.endswith(".py") or "/" in file:
         path = await to_thread.run_sync(_find_path, text, file, folder)
     else:
         path = await _find_module(text, file, folder)
-    repository = await find_repository(path.parent)
+    repository = await find_repository(path.parent, folder)
     top = repository.top.resolve()
     real = path.resolve()
     if not real.is_relative_to(top):
@@ -281,13 +281,28 @@ async def _is_ignored(git_dir: Path, top: Path, file: Path) -> bool:
     return True
 
 
-def _find_function(text: str, file: Path, path: str, name: str) -> SourceFunction:
+def _refuse_file(text: str, file: str, folder: Path) -> None:
+    """Raise `StudyError` for a file without a function, with the functions that it has."""
+    path = _find_path(text, file, folder)
+    functions = [item for item in _read_functions(path) if item.can_be_recorded]
+    functions.sort(key=lambda item: item.name.rpartition(".")[2].startswith("_"))
+    names = [f"{file}::{item.name}" for item in functions]
+    more = f" or {len(names) - 8} more" if len(names) > 8 else ""
+    hint = f"name a function in it: {', '.join(names[:8])}{more}" if names else "it has no function"
+    raise StudyError(Mistake((), "is a whole file", hint), source=text)
+
+
+def _read_functions(file: Path) -> list[SourceFunction]:
     try:
-        functions = list_functions(file.read_bytes())
+        return list_functions(file.read_bytes())
     except OSError as error:
         raise StudyError(f"can't be read: {error.strerror}", source=str(file)) from None
     except (SyntaxError, ValueError, RecursionError) as error:
         raise StudyError(f"is no valid Python: {error}", source=str(file)) from None
+
+
+def _find_function(text: str, file: Path, path: str, name: str) -> SourceFunction:
+    functions = _read_functions(file)
     matches = [function for function in functions if function.name == name]
     if not matches:
         _refuse_unknown(text, path, name, functions)

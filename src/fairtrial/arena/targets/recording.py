@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from fairtrial.arena.build import build_base
-from fairtrial.arena.checks.exit_text import in_one_line, tail_of, tell_ending
+from fairtrial.arena.checks.exit_text import tail_of, tell_ending
 from fairtrial.arena.checks.pytest_check import pytest_command
 from fairtrial.arena.checks.pytest_reports import PytestOutcome, SuiteRun, read_run
 from fairtrial.arena.model.problem import Check
@@ -24,6 +25,8 @@ LONGEST_S = 120.0
 NO_OPTIONS = ("-o", "addopts=")
 """Options of pytest that turn off those of the project's configuration."""
 _UNKNOWN = "unrecognized arguments"
+_ERROR = re.compile(r"[\w.]*(Error|Exception|Warning|Interrupt|Exit)\b")
+_LONGEST_ERROR = 300
 _FOLDER = ".fairtrial-recording"
 _MOST_BYTES = 256 * 2**20
 
@@ -100,6 +103,7 @@ class RecordedRun:
     recordings: what was recorded, by the function's number
     suite: the results of its tests, if it ran pytest
     ended: how it ended, if it failed; else empty
+    output: the last lines that it printed, if it failed
     wall_s: how long it took
     """
 
@@ -107,6 +111,7 @@ class RecordedRun:
     recordings: Mapping[int, Recording]
     suite: SuiteRun | None = None
     ended: str = ""
+    output: str = ""
     wall_s: float = 0.0
 
     def reaching(self, number: int) -> list[str]:
@@ -115,10 +120,32 @@ class RecordedRun:
         return sorted(recording.tests - {""}) if recording else []
 
     @property
-    def uncollected(self) -> set[str]:
-        """The test files that could not be imported."""
+    def uncollected(self) -> dict[str, str]:
+        """The test files that could not be imported, with the reasons."""
         nodes = self.suite.uncollected if self.suite else ()
-        return {node.what.partition("::")[0] for node in nodes if not node.is_skipped}
+        reasons = {
+            node.what.partition("::")[0]: find_error(node.message)
+            for node in nodes
+            if not node.is_skipped
+        }
+        named = [file for file in self.command.files if file in reasons]
+        return {file: reasons[file] for file in dict.fromkeys((*named, *reasons))}
+
+    @property
+    def trouble(self) -> str:
+        """The first reason why tests, or the command, failed; empty if nothing did."""
+        uncollected = [f"{file} can't be imported: {why}" for file, why in self.uncollected.items()]
+        failing = [
+            f"{name} fails: {find_error(test.message)}"
+            for name, test in (self.suite.tests if self.suite else {}).items()
+            if test.outcome in (PytestOutcome.FAILED, PytestOutcome.ERROR)
+        ]
+        for troubles, more in ((uncollected, "more files"), (failing, "more tests")):
+            if troubles:
+                rest = f" (and {len(troubles) - 1:,} {more})" if len(troubles) > 1 else ""
+                return f"{troubles[0]}{rest}"
+        output = find_error(self.output)
+        return f"{self.ended}: {output}" if output else self.ended
 
     @property
     def passed(self) -> int:
@@ -187,9 +214,16 @@ async def _run(
     has_failed = done.ending != Ending.EXITED or done.exit_code != 0
     if has_failed:
         ended = tell_ending(done, made)
-        output = in_one_line(tail_of(done))
-        ended += f": {output}" if output else ""
-    return RecordedRun(command, {}, suite, ended, done.wall_s)
+    output = tail_of(done) if has_failed else ""
+    return RecordedRun(command, {}, suite, ended, output, done.wall_s)
+
+
+def find_error(text: str) -> str:
+    """Return the line of an output that says most of what went wrong: its last error."""
+    lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+    marked = [line[2:] for line in lines if line.startswith("E ")]
+    named = [line for line in marked or lines if _ERROR.match(line)]
+    return (named or marked or lines or [""])[-1][:_LONGEST_ERROR]
 
 
 def _read_folder(folder: Path, numbers: Mapping[int, object]) -> dict[int, Recording]:

@@ -27,11 +27,14 @@ async def guard_slots(
 ) -> R:
     """Time the versions in two slots; a candidate that changes its own slot is rejected.
 
+    Empty folders don't count: the first sandbox in a slot makes the mount point of an environment
+    that lies in the project.
+
     Raises `LabError` if the base's slot was changed.
     """
-    before = [await slot.fingerprint() for slot in slots]
+    before = [await slot.fingerprint(has_empty=False) for slot in slots]
     batch = await run()
-    after = [await slot.fingerprint() for slot in slots]
+    after = [await slot.fingerprint(has_empty=False) for slot in slots]
     if before[0] != after[0]:
         await slots[0].restage()  # later candidates are timed against the unchanged base
         raise LabError("the base's slot was changed while it was timed: nothing of it counts")
