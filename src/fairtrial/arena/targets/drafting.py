@@ -101,7 +101,7 @@ def write_makers(findings: Findings) -> str:
             "",
             "",
             "def recorded(rng):",
-            '    """A recorded call, drawn by the time that calls of its kind took."""',
+            '    """A recorded call, drawn mostly by the time that calls of its kind took."""',
             "    return CALLS.draw(rng)",
             "",
         ]
