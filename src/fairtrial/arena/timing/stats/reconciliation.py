@@ -89,11 +89,6 @@ class SavingClaim:
     cpu_ratio: float | None = None
     startup_extra_s: float = 0.0
 
-    @property
-    def gain(self) -> float:
-        """The part of the base's time that is saved."""
-        return find_gain(self.ratio)
-
 
 @dataclass(frozen=True, slots=True)
 class SavingShare:
@@ -133,7 +128,7 @@ def reconcile(
     wall = _find_wall_share(blocks, claim)
     cpu_shares = _find_cpu_shares(blocks, claim)
     # A claim is uncertain, too: what contradicts it must contradict its lower bound.
-    doubt = claim.gain / max(find_gain(claim.low), 1e-9)
+    doubt = _gain(claim.ratio) / max(_gain(claim.low), 1e-9)
     for share in (wall, *cpu_shares):
         if share.high * doubt < LEAST_SHARE:
             return Reconciliation(TotalVerdict.CONTRADICTED, share)
@@ -152,13 +147,12 @@ def _is_confirmed(share: SavingShare, *, is_last: bool) -> bool:
     return share.low > LEAST_SHARE or (is_last and share.low > 0 and share.high >= 1)
 
 
-def find_gain(ratio: float) -> float:
-    """Return the part of the base's time that a ratio saves; 0 if it saves none."""
+def _gain(ratio: float) -> float:
     return 1 - 1 / ratio if ratio > 1 else 0.0
 
 
 def _find_wall_share(blocks: Sequence[ProcessBlock], claim: SavingClaim) -> SavingShare:
-    gain = claim.gain
+    gain = _gain(claim.ratio)
     saved = [
         sum(run.wall_s for run in block.base) - sum(run.wall_s for run in block.candidate)
         for block in blocks
@@ -173,7 +167,7 @@ def _find_cpu_shares(
 ) -> tuple[SavingShare, SavingShare] | tuple[()]:
     """Return the shares by slope and by sum; nothing where CPU time can't be compared."""
     ratio = claim.cpu_ratio
-    if ratio is None or find_gain(ratio) < SIMILAR_GAIN * claim.gain:
+    if ratio is None or _gain(ratio) < SIMILAR_GAIN * _gain(claim.ratio):
         return ()
     slopes, sums, claimed_slopes, claimed_sums, noise = [], [], [], [], []
     for block in blocks:
@@ -185,8 +179,8 @@ def _find_cpu_shares(
         inner_short, inner_long = (figure or 0.0 for figure in inner)
         slopes.append((long - short) - (other_long - other_short))
         sums.append(long + short - other_long - other_short + 2 * claim.startup_extra_s)
-        claimed_slopes.append(find_gain(ratio) * (inner_long - inner_short))
-        claimed_sums.append(find_gain(ratio) * (inner_long + inner_short))
+        claimed_slopes.append(_gain(ratio) * (inner_long - inner_short))
+        claimed_sums.append(_gain(ratio) * (inner_long + inner_short))
         noise.append(long + short)
     return (
         estimate_share("cpu", slopes, claimed_slopes, noise),
