@@ -261,7 +261,15 @@ def test_a_gain_on_a_suite_is_not_adopted_even_if_its_first_calls_are_faster():
     assert "`trust: all`" in veto
 
 
-@pytest.mark.parametrize(("verdict", "is_suite"), [(UNCLEAR, False), (CONFIRMED, True)])
+@pytest.mark.parametrize("verdict", [CONFIRMED, None])
+def test_trusted_candidates_are_adopted_for_a_gain_on_a_suite(verdict):
+    found = time_repeats(verdict, is_suite=True, is_trusted=True)
+    assert (found.adopt, found.vetoes) == (True, ())
+
+
+@pytest.mark.parametrize(
+    ("verdict", "is_suite"), [(UNCLEAR, False), (None, False), (UNCLEAR, True)]
+)
 def test_trusted_candidates_get_a_note_in_place_of_a_veto(verdict, is_suite):
     found = time_repeats(verdict, is_suite=is_suite, is_trusted=True)
     assert found.adopt

@@ -45,13 +45,15 @@ class RepeatedInputs:
         check = self.check
         if check is not None and check.verdict == TotalVerdict.CONTRADICTED:
             return ""
-        if self.is_suite:
+        if self.is_suite and not self.is_trusted:
             return (
                 f"{self.benchmark}: a suite's inputs are known to candidates, and its code runs in "
                 "their process, so its gain alone doesn't show that they compute less. That says "
                 "nothing against the candidate; time a call with inputs that vary, or use "
                 "`trust: all` if you trust who wrote the candidates"
             )
+        if check is None and self.is_suite:
+            return ""  # its inputs are the same in every call, which is said anyway
         if check is None:
             return (
                 f"{self.benchmark}: inputs repeat, and the different ones take too little time "
