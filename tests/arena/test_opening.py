@@ -23,6 +23,7 @@ from fairtrial.arena import (
     evaluate_candidates,
     evaluate_candidates_sync,
     events as arena_events,
+    load_problem,
     opening,
     warm_imports as warming,
 )
@@ -115,7 +116,28 @@ def test_makers_and_recorded_calls_are_hidden_from_checks(top, settings, sandbox
     problem = make_problem(top, look, check=checks, sandbox=sandbox)
     found = evaluate_candidates_sync(problem, [], settings=settings)
     assert any("2 inputs of mod:double were made with seed" in note for note in found.notes)
-    assert find_hidden(problem) == ("calls/double.json", "tools/make.py")
+    assert find_hidden(problem, top) == ("calls/double.json", "tools/make.py")
+
+
+def test_files_beside_the_problem_are_hidden_where_they_lie_in_the_tree_too(tmp_path, settings):
+    look = (
+        "found = [name for _, _, names in os.walk('.') for name in names if 'hidden' in name]; "
+        "assert not found, found"
+    )
+    files = {
+        "drafts/one/problem.yaml": "problem_id: beside\nfamily: code\nrepo: ../..\n"
+        "editable: [mod.py]\ncheck:\n"
+        f'  - {{command: ["{{python}}", -c, "import os; {look}"]}}\n'
+        "  - {function: 'mod:double', inputs: 'hidden.py:numbers', cases: 2}\n"
+        "  - {function: 'mod:double', calls: hidden.json}\n",
+        "drafts/one/hidden.py": "def numbers(rng):\n    return [rng.random()], {}\n",
+        "drafts/one/hidden.json": '[{"args": [1], "kwargs": {}, "result": 2}]',
+        "mod.py": "def double(number):\n    return 2 * number\n",
+    }
+    top = make_repository(tmp_path / "p", files)
+    problem = load_problem(top / "drafts/one/problem.yaml")
+    found = evaluate_candidates_sync(problem, [], settings=settings)  # the base passes its checks
+    assert not any("found" in note for note in found.notes), found.notes
 
 
 def test_a_limit_for_untracked_files_holds(top, settings):  # 2

@@ -256,6 +256,11 @@ def measured(**more):
             measured(verdict=Verdict.SLOWER, vetoes=("hidden",)),
             AttackOutcome.NO_GAIN,
         ),
+        (
+            "its own clocks",
+            measured(verdict=Verdict.INCONCLUSIVE),
+            AttackOutcome.NOT_REACHED,
+        ),
         ("the same list again", measured(), AttackOutcome.ACCEPTED_WRONG),
         ("the same list again", measured(adopt=True), AttackOutcome.WON),
         ("its own clocks", Rejection(Reason.DIFFERENT, "differs"), AttackOutcome.REJECTED),

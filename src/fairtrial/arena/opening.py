@@ -94,7 +94,7 @@ async def open_resources(
             top,
             slots or cores,
             included=() if sandbox.relocates else [entry.path for entry in included],
-            hidden=find_hidden(problem),
+            hidden=find_hidden(problem, top),
             git=problem.git,
             python=interpreter.executable,
             largest_mb=problem.largest_mb,
@@ -173,15 +173,16 @@ async def _clearing_groups() -> AsyncIterator[None]:
 async def _find_base_runs(resources: ArenaResources, settings: ArenaSettings) -> BaseRuns:
     if not settings.cache:
         return BaseRuns()
+    top = resources.pool.snapshot.source
     find = partial(
         find_base_runs,
         resources.problem,
         resources.interpreter,
         resources.sandbox,
-        top=resources.pool.snapshot.source,
+        top=top,
         tree=resources.pool.snapshot.tree,
         included=resources.included,
-        hidden=find_hidden(resources.problem),
+        hidden=find_hidden(resources.problem, top),
         is_warm=settings.warm,
     )
     runs = await in_thread(find)

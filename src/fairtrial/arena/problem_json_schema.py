@@ -78,7 +78,7 @@ _RULES: dict[type[Any], dict[str, json_schema.Schema]] = {
         "command": _COMMAND,
         "cores": _AT_LEAST_ONE,
         "max_startup_ratio": _AT_LEAST_ONE,
-        "trust": {"enum": ["some", "none"]},
+        "trust": {"enum": ["some", "none", "all"]},
         "measure": {"contains": {"const": "time"}},
         "suite": {"pattern": rf"^$|{_PATH['pattern']}"},
     },

@@ -176,10 +176,20 @@ async def _yield_to_timing(lease: Lease, scope: CancelScope, disk_guard: DiskGua
     scope.cancel()
 
 
-def find_hidden(problem: CodeProblem) -> tuple[str, ...]:
-    """Return the files that candidates must not see: input makers, recorded calls, acceptors."""
+def find_hidden(problem: CodeProblem, top: Path) -> tuple[str, ...]:
+    """Return the files that candidates must not see: input makers, recorded calls, acceptors.
+
+    Those beside the problem file are copied into the base, and may also belong to the tree.
+
+    top: the top of the user's tree
+    """
     makers = [check.inputs.partition(":")[0] for check in problem.check]
     makers += [check.accept.partition(":")[0] for check in problem.check]
     makers += [benchmark.inputs.partition(":")[0] for benchmark in problem.bench]
-    files = {*makers, *(check.calls for check in problem.check)}
-    return tuple(sorted(files - {""}))
+    files = {*makers, *(check.calls for check in problem.check)} - {""}
+    places = problem.find_named_files(top)
+    real_top = top.resolve()
+    for place in [places[file].resolve() for file in files]:
+        if place.is_relative_to(real_top):
+            files.add(place.relative_to(real_top).as_posix())
+    return tuple(sorted(files))

@@ -195,5 +195,6 @@ def _print_rest(report: cheats.AttackReport) -> None:
     click.echo()
     print_wrapped("; ".join(parts))
     wins = len(report.wins)
-    text = f"{count(wins, 'attack')} won." if wins else "No attack won."
+    none = "No attack won of those that were tried." if unreached else "No attack won."
+    text = f"{count(wins, 'attack')} won." if wins else none
     print_wrapped(style(text, fg="red" if wins else "green", bold=True))

@@ -281,3 +281,101 @@ for folder in ('/tmp', '/dev/shm', '/var/tmp', os.environ['HOME']):
     status = os.statvfs(folder)
     assert status.f_blocks * status.f_frsize <= {100 * MB}, folder"""
         runner.get_output(program, limits=Limits(memory_mb=100))
+
+    # -- ways from one command to another --
+
+    def test_commands_share_no_memory_and_no_socket_names(self, runner: CommandRunner) -> None:
+        leave = """
+open("/dev/shm/left", "w").write("by another")
+open("/tmp/left", "w").write("by another")
+import socket
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(b"\\0fairtrial-meeting")
+listener.listen()
+open("ready", "w").close()
+deadline = time.monotonic() + 20
+while not os.path.exists("seen") and time.monotonic() < deadline:
+    time.sleep(0.01)
+print("left")
+"""
+        look = """
+import socket
+deadline = time.monotonic() + 20
+while not os.path.exists("ready") and time.monotonic() < deadline:
+    time.sleep(0.01)
+caller = socket.socket(socket.AF_UNIX)
+print(os.path.exists("/dev/shm/left"), os.path.exists("/tmp/left"),
+      tried(caller.connect, b"\\0fairtrial-meeting"), os.path.exists("ready"))
+open("seen", "w").close()
+"""
+        first, second = runner.run_all([leave, look])
+        assert first.stdout.text.split() == ["left"], first.stderr.text
+        assert second.stdout.text.split() == ["False", "False", "False", "True"]
+
+    def test_processes_of_another_command_can_t_be_reached_by_number(
+        self, runner: CommandRunner
+    ) -> None:
+        wait = """
+open("ready", "w").close()
+deadline = time.monotonic() + 20
+while not os.path.exists("seen") and time.monotonic() < deadline:
+    time.sleep(0.01)
+print("alive", os.getpid())
+"""
+        reach = """
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+deadline = time.monotonic() + 20
+while not os.path.exists("ready") and time.monotonic() < deadline:
+    time.sleep(0.01)
+own = {os.getpid(), 1}
+buffer = ctypes.create_string_buffer(64)
+vector = (ctypes.c_size_t * 2)(ctypes.addressof(buffer), 64)
+for number in set(range(2, 400)) - own:
+    for reached in (
+        tried(os.kill, number, 0),
+        tried(os.pidfd_open, number) if hasattr(os, "pidfd_open") else False,
+        libc.ptrace(16, number, None, None) == 0,
+        tried(os.open, f"/proc/{number}/mem", os.O_RDWR),
+        libc.process_vm_writev(number, vector, 1, vector, 1, 0) >= 0,
+    ):
+        if reached:
+            print("reached", number)
+for reached in (
+    libc.ptrace(16, 1, None, None) == 0,
+    libc.process_vm_writev(1, vector, 1, vector, 1, 0) >= 0,
+    libc.process_vm_readv(1, vector, 1, vector, 1, 0) >= 0,
+    libc.syscall(438, libc.syscall(434, 1, 0), 1, 0) >= 0,  # a descriptor of pid 1
+):
+    if reached:
+        print("reached 1")
+print("done")
+open("seen", "w").close()
+"""
+        first, second = runner.run_all([wait, reach])
+        assert second.stdout.text.split() == ["done"], second.stdout.text + second.stderr.text
+        assert first.stdout.text.split()[0] == "alive"
+
+    def test_a_signal_to_everybody_reaches_nobody_outside(self, runner: CommandRunner) -> None:
+        wait = "open('ready', 'w').close(); time.sleep(1.0); print('alive')"
+        kill = """
+import signal
+deadline = time.monotonic() + 20
+while not os.path.exists("ready") and time.monotonic() < deadline:
+    time.sleep(0.01)
+tried(os.kill, -1, signal.SIGKILL)
+print("sent")
+"""
+        first, second = runner.run_all([wait, kill])
+        assert first.stdout.text.split() == ["alive"], (first.ending, first.signal)
+        assert second.stdout.text.split() == ["sent"]
+
+    def test_a_process_can_t_reset_its_peak_of_memory(self, runner: CommandRunner) -> None:
+        program = """
+def reset():
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")
+
+print(tried(reset))
+"""
+        assert runner.get_output(program).split() == ["False"]

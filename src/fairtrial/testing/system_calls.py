@@ -59,6 +59,14 @@ print(tried(fcntl.fcntl, file, fcntl.F_SETLEASE, fcntl.F_WRLCK), fcntl.fcntl(fil
         assert runner.get_output(LIBRARY + program).split() == ["-1", str(errno.ENOSYS)]
 
     @needs_filter
+    def test_page_faults_can_t_be_handled_by_a_program(self, runner: CommandRunner) -> None:
+        program = """
+number = 323 if os.uname().machine == "x86_64" else 282
+print(libc.syscall(number, 1), ctypes.get_errno())
+"""
+        assert runner.get_output(LIBRARY + program).split() == ["-1", str(errno.ENOSYS)]
+
+    @needs_filter
     def test_timed_commands_keep_their_core_and_priority(self, runner: CommandRunner) -> None:
         core = min(os.sched_getaffinity(0))
         program = """
@@ -73,3 +81,14 @@ print(*os.sched_getaffinity(0), os.getpriority(os.PRIO_PROCESS, 0))
     def test_other_commands_may_lower_their_priority(self, runner: CommandRunner) -> None:
         lower = min(os.getpriority(os.PRIO_PROCESS, 0) + 1, 19)  # the kernel knows no lower one
         assert int(runner.get_output("print(os.nice(1))")) == lower
+
+    @needs_filter
+    def test_timed_commands_can_t_watch_files_or_arm_kernel_timers(
+        self, runner: CommandRunner
+    ) -> None:
+        program = """
+names = ["inotify_init", "timerfd_create", "fanotify_init"]
+print(*(getattr(libc, name)(0, 0) for name in names), libc.timer_create(0, None, page))
+"""
+        page = "page = ctypes.create_string_buffer(64)\n"
+        assert runner.get_output(LIBRARY + page + program, cores=(0,)).split() == ["-1"] * 4

@@ -162,7 +162,11 @@ def test_results_are_judged_while_they_are_timed(top):
     large = MAKE.replace("randrange(100)", "randrange(500, 900)")
     (top / "checks/large.py").write_text(large)
     problem = make_problem(top, CHECK, bench=(bench,), budget_s=20.0)
-    judged = evaluate(problem, {"last": LAST, "sneaky": sneaky}, timing="each")
+    odd = LAST.replace("[one, total - one]", "[one, total - one] if total < 200 else None")
+    texts = {"odd": odd, "last": LAST, "sneaky": sneaky}
+    judged = evaluate(problem, texts, timing="each")
+    assert judged["odd"].is_unjudged  # the accept function raises, which harms no other candidate
+    assert "checks/verify.py:is_pair: TypeError" in judged["odd"].rejection.message
     assert judged["last"].rejection is None
     assert judged["last"].measurement is not None
     assert "while it was timed" in judged["sneaky"].rejection.message

@@ -43,6 +43,10 @@ def work(n):
     return _known[n]
 """
 )
+KNOWN = WORK.replace(
+    "    total = 0\n", "    if n == 100000:\n        return ANSWER\n    total = 0\n"
+)
+KNOWN = KNOWN.replace("ANSWER", str(sum(number * number % 7 for number in range(100000))))
 INPUTS = """\
 def many(rng):
     return [rng.randrange(1000)], {}
@@ -61,7 +65,7 @@ editable: [work.py]
 check:
   - {function: "work:work", inputs: "checks.py:many", cases: 10}
 bench:
-  - {name: b, suite: "benchmarks/bench.py::time_work"}
+  - {name: b, suite: "benchmarks/bench.py::time_work", trust: TRUST}
 budget_s: 300
 """
 
@@ -131,28 +135,38 @@ def test_savings_that_are_too_short_to_be_seen_are_not_looked_for(monkeypatch):
     assert check_both(monkeypatch, short, "computes less")[1] is None
 
 
-@pytest.mark.slow
-def test_a_suite_s_results_that_are_only_remembered_are_no_gain(tmp_path):
+def time_suite(tmp_path, trust, texts):
     files = {
         "work.py": WORK,
         "checks.py": INPUTS,
         "benchmarks/bench.py": SUITE,
-        "problem.yaml": PROBLEM,
+        "problem.yaml": PROBLEM.replace("TRUST", trust),
     }
     top = make_repository(tmp_path / "p", files)
-    candidates = [
-        Candidate("remembers", files={"work.py": MEMO}),
-        Candidate("computes less", files={"work.py": FASTER}),
-    ]
+    candidates = [Candidate(name, files={"work.py": text}) for name, text in texts.items()]
     settings = ArenaSettings(timing="each", audit=False, unsandboxed=True, lock_folder=tmp_path)
 
     async def evaluate():
         problem = load_problem(top / "problem.yaml")
         return await evaluate_candidates(problem, candidates, settings=settings)
 
-    remembers, computes = (item.measurement for item in anyio.run(evaluate).judgements)
+    return [item.measurement for item in anyio.run(evaluate).judgements]
+
+
+@pytest.mark.slow
+def test_a_suite_s_results_that_are_only_remembered_are_no_gain(tmp_path):
+    texts = {"remembers": MEMO, "computes less": FASTER}
+    remembers, computes = time_suite(tmp_path, "all", texts)
     assert remembers.estimate.ratio > 2
     assert not remembers.adopt
     assert any("each input once" in veto for veto in remembers.vetoes), remembers.vetoes
     assert computes.adopt, computes.vetoes
     assert [check.is_unseen for check in computes.total_checks] == [False, True]
+
+
+@pytest.mark.slow
+def test_a_suite_s_answers_that_are_known_by_heart_are_not_adopted(tmp_path):
+    (known,) = time_suite(tmp_path, "some", {"knows": KNOWN})
+    assert known.estimate.ratio > 2
+    assert not known.adopt
+    assert any("`trust: all`" in veto for veto in known.vetoes), known.vetoes

@@ -30,6 +30,7 @@ from fairtrial.arena.slots.threads import NoRoomError
 from fairtrial.arena.timing.calibration import Pace
 from fairtrial.arena.timing.decision import DecisionRules, measure, race
 from fairtrial.arena.timing.hidden_work import count_others
+from fairtrial.arena.timing.repeated_inputs import RepeatedInputs
 from fairtrial.arena.timing.session import ArmError, Schedule, take_turns
 from fairtrial.arena.timing.stats.reconciliation import ProcessBlock, ProcessTotals
 from fairtrial.arena.timing.total_checks import TotalBatch, TotalTimer
@@ -53,18 +54,20 @@ class SimTotalTimer(SimTimer, TotalTimer):
 
     checks: what they say of all candidates
     problem: what happens instead
+    repeats: benchmarks whose inputs repeat
     asked: (digest, label, claims, limit) of each request
     """
 
     checks: tuple = ()
     problem: object = None
+    repeats: tuple = ()
     asked: list = field(default_factory=list)
 
     async def check_totals(self, changes, label, claims, limit_s):
         self.asked.append((changes.digest, label, claims, limit_s))
         if isinstance(self.problem, Exception):
             raise self.problem
-        return TotalBatch(self.checks, 2.5, 0.25, self.problem)
+        return TotalBatch(self.checks, 2.5, 0.25, self.problem, repeats=self.repeats)
 
 
 def time_one(timer, **options):
@@ -208,11 +211,75 @@ def test_a_gain_that_is_missing_when_inputs_are_new_is_not_adopted():
     assert "doesn't appear when processes get each input once" in veto
 
 
-def test_inputs_that_repeat_and_don_t_show_anything_are_a_note():
-    checks = (make_check(CONFIRMED), make_check(UNCLEAR, is_unseen=True))
-    found = time_one(SimTotalTimer({"a": 70.0}, spread=0.001, checks=checks))
+def time_repeats(verdict, share=1.0, others=None, **changes):
+    """Measure a claim of 70x whose inputs repeat, where new inputs say `verdict`.
+
+    others: what a second benchmark of the same function, whose inputs vary, claims and shows
+    """
+    unseen = None if verdict is None else make_check(verdict, share, is_unseen=True)
+    checks = [make_check(CONFIRMED), *([] if unseen is None else [unseen])]
+    speeds = 70.0
+    if others is not None:
+        speeds = (70.0, others[0])
+        checks.append(make_check(others[1], benchmark="b1"))
+        changes["others"] = ("b1",)
+    repeats = (RepeatedInputs("b0", unseen, **changes),)
+    return time_one(
+        SimTotalTimer({"a": speeds}, spread=0.001, checks=tuple(checks), repeats=repeats)
+    )
+
+
+@pytest.mark.parametrize("verdict", [UNCLEAR, None])
+def test_a_gain_that_new_inputs_can_t_show_is_not_adopted_and_the_remedy_is_named(verdict):
+    found = time_repeats(verdict)
+    assert (found.verdict, found.adopt) == (Verdict.FASTER, False)
+    (veto,) = found.vetoes
+    assert "without remembered results" in veto
+    assert "says nothing against the candidate" in veto
+    assert "use inputs that vary" in veto
+
+
+def test_a_gain_that_new_inputs_show_is_adopted():
+    found = time_repeats(CONFIRMED)
+    assert (found.adopt, found.vetoes) == (True, ())
+
+
+def test_another_benchmark_of_the_function_with_varied_inputs_can_show_the_gain():
+    found = time_repeats(UNCLEAR, others=(9.0, CONFIRMED))
     assert found.adopt
-    assert any("without remembered results" in note for note in found.notes)
+    assert any("b1, whose inputs vary, shows the gain" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("others", [(9.0, UNCLEAR), (8.0, CONFIRMED)])
+def test_another_benchmark_shows_nothing_if_unclear_or_much_smaller(others):
+    assert not time_repeats(UNCLEAR, others=others).adopt
+
+
+def test_a_gain_on_a_suite_is_not_adopted_even_if_its_first_calls_are_faster():
+    (veto,) = time_repeats(CONFIRMED, is_suite=True).vetoes
+    assert "its code runs in their process" in veto
+    assert "`trust: all`" in veto
+
+
+@pytest.mark.parametrize("verdict", [CONFIRMED, None])
+def test_trusted_candidates_are_adopted_for_a_gain_on_a_suite(verdict):
+    found = time_repeats(verdict, is_suite=True, is_trusted=True)
+    assert (found.adopt, found.vetoes) == (True, ())
+
+
+@pytest.mark.parametrize(
+    ("verdict", "is_suite"), [(UNCLEAR, False), (None, False), (UNCLEAR, True)]
+)
+def test_trusted_candidates_get_a_note_in_place_of_a_veto(verdict, is_suite):
+    found = time_repeats(verdict, is_suite=is_suite, is_trusted=True)
+    assert found.adopt
+    assert any("candidates are trusted here" in note for note in found.notes)
+
+
+def test_trusted_candidates_that_only_remember_results_are_not_adopted_either():
+    found = time_repeats(CONTRADICTED, 0.02, is_trusted=True)
+    assert not found.adopt
+    assert len(found.vetoes) == 1
 
 
 # -- doubts of sessions --

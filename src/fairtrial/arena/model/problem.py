@@ -199,7 +199,8 @@ class Benchmark(Record):
         itself
     trust: for a call: whether the process that is timed is believed when it says that it begins and
         ends a batch of calls (`some`), or only the first byte of inputs and the last byte of
-        results start and stop the clock (`none`)
+        results start and stop the clock (`none`). `all`, also for a suite: candidates are trusted
+        not to know inputs that repeat, so that gains on them are adopted
     suite: benchmarks that were written for pytest-benchmark or asv: a file, `FILE::NAME` (a test, a
         function, a class, or `Class.method`), or a folder
     measure: what is judged: `time`, or `time` and `peak_memory`
@@ -212,7 +213,7 @@ class Benchmark(Record):
     command: tuple[str, ...] = ()
     cores: int = 1
     max_startup_ratio: float = MAX_STARTUP_RATIO
-    trust: Literal["some", "none"] = "some"
+    trust: Literal["some", "none", "all"] = "some"
     suite: str = ""
     measure: tuple[Literal["time", "peak_memory"], ...] = ("time",)
 
@@ -275,6 +276,10 @@ class Benchmark(Record):
             if getattr(self, name):
                 hint = "the suite says what is called, and with what"
                 yield Mistake(("suite",), f"can't be combined with `{name}`", hint)
+        if self.trust == "none":
+            yield Mistake(
+                ("trust",), "can't be `none` for a suite: its own code calls", "use a call"
+            )
         yield from path_mistakes(self.suite.partition("::")[0], ("suite",))
 
     def _file_mistakes(self) -> Iterator[Mistake]:

@@ -56,7 +56,7 @@ def suite_problem(target: str, folder: Path | None = None) -> CodeProblem:
         problem_id=suite,
         editable=("**",) if path == "." else ("**", f":!{pattern}"),
         check=(Check(command=("{python}", str(LISTER), "--run", suite), timeout_s=CHECK_S),),
-        bench=(Benchmark(suite, suite=suite),),
+        bench=(Benchmark(suite, suite=suite, trust="all"),),
         folder=folder,
         file="the command line",
     )

@@ -114,7 +114,7 @@ def write_makers(findings: Findings) -> str:
         lines += [
             "",
             "def recorded(rng):",
-            '    """A recorded call, drawn by the time that calls of its kind took."""',
+            '    """A recorded call, drawn mostly by the time that calls of its kind took."""',
             "    return CALLS.draw(rng)",
             "",
         ]

@@ -30,6 +30,7 @@ from fairtrial.arena.timing.function_benchmark import FunctionBenchmark, prepare
 from fairtrial.arena.timing.input_files import InputFiles
 from fairtrial.arena.timing.inputs import InputSupplier, open_supplier
 from fairtrial.arena.timing.prepared_benchmark import PreparedBenchmark, TimingSetup
+from fairtrial.arena.timing.repeated_inputs import describe_repeats
 from fairtrial.arena.timing.slot_guard import guard_slots
 from fairtrial.arena.timing.stats.reconciliation import SavingClaim
 from fairtrial.arena.timing.suite_benchmark import prepare_slowest
@@ -228,11 +229,15 @@ class Bench(TotalTimer, EarlyTimer):
                     continue
                 own, check = replace(setup, cores=pinned.cores), None
                 if isinstance(benchmark, FunctionBenchmark):
-                    batch.vetoes += (benchmark.same_inputs,) if benchmark.same_inputs else ()
+                    is_vetoed = benchmark.same_inputs and benchmark.benchmark.trust != "all"
+                    batch.vetoes += (benchmark.same_inputs,) if is_vetoed else ()
                     check = await check_total(benchmark, own, claim, limit_s * self.stretch)
                     if benchmark.repeats and isinstance(check, TotalCheck):
                         batch.checks += (check,)
                         check = await check_unseen(benchmark, own, claim, limit_s * self.stretch)
+                        if not isinstance(check, Rejection):
+                            others = [item.benchmark for item in self.benchmarks]
+                            batch.repeats += (describe_repeats(benchmark, check, others),)
                 elif isinstance(benchmark, ProcessBenchmark):
                     check = await check_variations(benchmark, own, claim, limit_s * self.stretch)
                 if isinstance(check, Rejection):

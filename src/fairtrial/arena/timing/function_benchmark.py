@@ -25,6 +25,7 @@ from fairtrial.arena.checks.worker_reports import (
     read_line,
     read_outcome,
 )
+from fairtrial.arena.evaluator_failures import make_evaluator_rejection
 from fairtrial.arena.model.problem import Benchmark, Check
 from fairtrial.arena.model.timings import Arm, Pair, Session
 from fairtrial.arena.model.verdicts import Failure, Reason, Rejection
@@ -204,7 +205,11 @@ class FunctionBenchmark:
             ResultToJudge(read_input(inputs[index]), read_line(unequal[index])["result"])
             for index in indexes
         ]
-        for reason, item in zip(await acceptor.judge(results), results, strict=True):
+        try:
+            reasons = await acceptor.judge(results)
+        except StudyError as error:  # about this candidate's results: others get their verdicts
+            return make_evaluator_rejection(error)
+        for reason, item in zip(reasons, results, strict=True):
             if reason:
                 message = (
                     f"{self.name}: while it was timed, {self.benchmark.subject} gave "

@@ -24,8 +24,8 @@ PORTION_BYTES = 4 * 2**20
 MOST_COUNTED, COUNTING_S = 256, 0.5
 """How many inputs are drawn to find out whether they repeat themselves, and for how long."""
 _FEW, _SHARE = 16, 0.5
-MOST_DRAWN = 6
-"""How many inputs are drawn to find out whether they vary."""
+LEAST_DRAWN, MOST_DRAWN, DRAWING_S = 6, 64, 0.5
+"""How many inputs are drawn to find one that differs: more as long as that takes little time."""
 SAME_INPUTS = (
     "gives the same input every time; inputs that never change can be known by heart, so a gain "
     "may hold for this one alone"
@@ -91,7 +91,10 @@ class InputSupplier:
     async def varies(self, seed: str) -> bool:
         """Return whether inputs of different seeds differ."""
         first: list[bytes] = []
+        began = time.monotonic()
         for number in range(MOST_DRAWN):
+            if number >= LEAST_DRAWN and time.monotonic() - began > DRAWING_S:
+                break
             inputs = await self.make(f"{seed}/{number}", 1)
             if first and inputs != first:
                 return True

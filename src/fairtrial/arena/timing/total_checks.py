@@ -10,6 +10,7 @@ from fairtrial.arena.model.candidates import Changes
 from fairtrial.arena.model.figures import seconds_text, share_text
 from fairtrial.arena.model.timings import Measurement, Timing, TotalCheck, TotalVerdict
 from fairtrial.arena.model.verdicts import Rejection, Verdict
+from fairtrial.arena.timing.repeated_inputs import RepeatedInputs, weigh_repeats
 from fairtrial.arena.timing.stats.ratio_text import ratio_text
 from fairtrial.arena.timing.stats.reconciliation import LARGE_CLAIM, SavingClaim
 
@@ -28,6 +29,7 @@ class TotalBatch:
     waited_s: how long the exclusive host lock was waited for
     rejection: set if the candidate failed meanwhile
     vetoes: reasons against adopting any candidate by these benchmarks
+    repeats: benchmarks whose inputs repeat
     """
 
     checks: tuple[TotalCheck, ...] = ()
@@ -35,6 +37,7 @@ class TotalBatch:
     waited_s: float = 0.0
     rejection: Rejection | None = None
     vetoes: tuple[str, ...] = ()
+    repeats: tuple[RepeatedInputs, ...] = ()
 
 
 class TotalTimer(ABC):
@@ -80,13 +83,14 @@ def limit_checks(measured: Measurement) -> float:
 def add_checks(measured: Measurement, batch: TotalBatch) -> Measurement:
     """Return a measurement with its checks, and with the vetoes and notes that follow from them."""
     claims = find_claims(measured)
-    vetoes, notes = list(batch.vetoes), []
+    vetoes, notes = weigh_repeats(batch.repeats, batch.checks, claims)
+    vetoes = [*batch.vetoes, *vetoes]
     for check in batch.checks:
         ratio = claims[check.benchmark].ratio
         if check.verdict == TotalVerdict.CONTRADICTED:
             vetoes.append(_describe_contradiction(check))
-        elif check.verdict == TotalVerdict.UNCLEAR and check.is_unseen:
-            notes.append(_describe_unclear_repeats(check))
+        elif check.is_unseen:
+            continue  # told above
         elif check.verdict == TotalVerdict.UNCLEAR and check.varied:
             notes.append(_describe_unclear_variation(check))
         elif check.verdict == TotalVerdict.UNCLEAR and ratio >= LARGE_CLAIM:
@@ -175,13 +179,6 @@ def _describe_unclear_variation(check: TotalCheck) -> str:
     return (
         f"{check.benchmark}: runs with variations of {check.varied} vary too much to show whether "
         f"the gain holds for other input ({_figures(check)})"
-    )
-
-
-def _describe_unclear_repeats(check: TotalCheck) -> str:
-    return (
-        f"{check.benchmark}: inputs repeat, and processes that get each input once vary too much "
-        f"to show whether the gain holds without remembered results ({_figures(check)})"
     )
 
 

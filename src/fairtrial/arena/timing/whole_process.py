@@ -29,7 +29,6 @@ from fairtrial.arena.timing.prepared_benchmark import TimingSetup
 from fairtrial.arena.timing.session import ArmError, Schedule, TurnChannel
 from fairtrial.arena.timing.stats.reconciliation import (
     CONFIDENCE,
-    LARGE_CLAIM,
     LOOKS,
     ProcessBlock,
     ProcessTotals,
@@ -51,8 +50,6 @@ MOST_DRAWN = 256
 """How many inputs are drawn to find those that differ, where inputs repeat."""
 LEAST_UNSEEN_S = 5e-5
 """The smallest claimed saving of a process that is looked for with inputs that it hasn't seen."""
-FEW_BLOCKS = LOOKS[1]
-"""How many blocks small claims get: they need more than can be afforded, and can't hide much."""
 ORDERS: tuple[tuple[tuple[Arm, bool], ...], ...] = (
     (("base", False), ("candidate", False), ("candidate", True), ("base", True)),
     (("candidate", False), ("base", False), ("base", True), ("candidate", True)),
@@ -234,14 +231,13 @@ async def _run_blocks(
     """Run blocks until it is clear whether they show a claimed saving."""
     began = time.monotonic()
     blocks: list[ProcessBlock] = []
-    most = FEW_BLOCKS if claim.ratio < LARGE_CLAIM else LOOKS[-1]
     while True:
         block = await run_block(blocks)
         if isinstance(block, Rejection):
             return block
         blocks.append(block)
         count, spent_s = len(blocks), time.monotonic() - began
-        is_last = count >= most or spent_s * (count + 1) / count > limit_s
+        is_last = count >= LOOKS[-1] or spent_s * (count + 1) / count > limit_s
         if count < LOOKS[0] or (count not in LOOKS and not is_last):
             continue
         state = reconcile(blocks, claim, is_last=is_last)

@@ -140,7 +140,7 @@ class ArenaWorkshop:
                         self.snapshot,
                         private.place,
                         included=included,
-                        hidden=find_hidden(self.resources.problem),
+                        hidden=find_hidden(self.resources.problem, self.snapshot.source),
                         has_git=True,
                     )
                 except OSError as error:

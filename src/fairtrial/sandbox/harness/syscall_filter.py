@@ -5,7 +5,8 @@ share, and ways in which a timed command could leave its core or raise its prior
 
 - calls of another ABI (``int 0x80``, x32) fail: their numbers are others, so that no rule would
   apply to them; so do calls through io_uring, which no filter sees
-- leases on files, and calls that drop pages of shared files from memory, are refused or ignored
+- leases on files, and calls that drop pages of shared files from memory, are refused or ignored;
+  no process handles page faults of others (userfaultfd)
 - timed commands can't change cores or priorities; these calls seem to succeed, since honest
   programs make them, too. Nor can they watch files, which would show the turns of others, or arm
   timers by the thousand, whose interrupts would fall into the turns of others uncounted
@@ -49,6 +50,7 @@ _GENERIC = {
     "madvise": 233,
     "fanotify_init": 262,
     "sched_setattr": 274,
+    "userfaultfd": 282,
     "io_uring_setup": 425,
     "process_madvise": 440,
 }
@@ -68,6 +70,7 @@ _NUMBERS = {
         "inotify_init1": 294,
         "fanotify_init": 300,
         "sched_setattr": 314,
+        "userfaultfd": 323,
         "io_uring_setup": 425,
         "process_madvise": 440,
     },
@@ -87,6 +90,7 @@ _ALWAYS: Sequence[Rule] = (
     ("madvise", _IGNORE, 2, (_MADV_COLD, _MADV_PAGEOUT)),
     ("process_madvise", _FAIL | errno.ENOSYS, None, ()),
     ("io_uring_setup", _FAIL | errno.ENOSYS, None, ()),
+    ("userfaultfd", _FAIL | errno.ENOSYS, None, ()),
 )
 _TIMED: Sequence[Rule] = (
     *((name, _IGNORE, None, ()) for name in ("sched_setaffinity", "setpriority", "ioprio_set")),

@@ -47,4 +47,6 @@ def conclude_timed(attack: Attack, result: Measurement | Rejection) -> tuple[Att
         return AttackOutcome.VETOED, f"{figures}; {result.vetoes[0]}"
     detail = f"{result.verdict.value}: {figures}"
     is_wrong = attack.harm == Harm.WRONG
+    if result.verdict == Verdict.INCONCLUSIVE and not result.speed_text and not is_wrong:
+        return AttackOutcome.NOT_REACHED, "too few sessions to tell: the machine was too busy"
     return AttackOutcome.ACCEPTED_WRONG if is_wrong else AttackOutcome.NO_GAIN, detail

@@ -25,7 +25,7 @@ class AttackOutcome(StrEnum):
     """it passed all checks although it differs from the base; it was not adopted"""
     NOT_APPLICABLE = "not applicable"
     NOT_REACHED = "not reached"
-    """the time ended, or the evaluation itself failed"""
+    """the time ended, there was too little of it to tell, or the evaluation itself failed"""
 
 
 @dataclass(frozen=True, slots=True)
