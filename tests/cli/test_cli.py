@@ -181,7 +181,7 @@ def test_plan_shows_conditions_runs_balance_and_power(run):
     assert "never runs: greedy-small" in out
     assert "balance  temperature: 0.0 in 4 conditions, 0.5 in 8, 1.0 in 8" in out
     assert "power    h1 (style on accuracy): 0.35 by t test by problem" in out
-    assert "0.38 if the effect were the same in every problem" in out
+    assert "0.39 if the effect were the same in every problem" in out
     assert "Assumes a difference of 0.05 in accuracy" in out
     assert "... and 8 more; --out FILE writes them all" in out
 

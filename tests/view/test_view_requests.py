@@ -241,7 +241,8 @@ def test_a_ledger_in_a_read_only_place_is_shown(tmp_path):
 
 
 def test_interrupting_it_ends_it_without_a_message(tmp_path):
-    with serve(tmp_path / "later", tmp_path / "locks") as server:
+    (tmp_path / "studies").mkdir()
+    with serve(tmp_path / "studies", tmp_path / "locks") as server:
         with server.client() as client:
             assert client.get("/").headers["content-type"] == PAGE
         code, text = server.stop()
